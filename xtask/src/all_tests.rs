@@ -2,14 +2,14 @@
 //!
 //! Live tests wait more than they compute. So they are compiled first, and run first; meanwhile the others are
 //! compiled beside them with the least weight, those that only compute are run, and what else was asked for,
-//! such as the lints, is done there; once the live ones have ended it has the weight of others. Tests of the crates measure, too, and run by themselves behind the live
-//! ones; what failed runs once more at the end. A lane that fails ends no other: all that is wrong is told at once, in the last lines,
-//! behind what took longest.
+//! such as the lints, is done there; once the live ones have ended it has the weight of others. Tests of the
+//! crates measure, too, and run by themselves behind the live ones; what failed runs once more at the end. A
+//! lane that fails ends no other: all that is wrong is told at once, in the last lines, behind what took longest.
 //!
 //! One suite runs at a time on a machine, in a folder for temporary files of its own. It begins with what an
 //! earlier one left that was killed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::clocked::{Clocked, Stages};
-use crate::soak::processes;
-use crate::twice::{Failure, MOST, again, cargo_test, listing, of_suite, once};
+use crate::processes::{self, below};
+use crate::twice::{Failure, MOST, again, cargo_test, listing, of_suite, once, once_beside};
 use crate::{mend, room, suite};
 
 /// Live tests, which run one by one.
@@ -34,8 +35,8 @@ const PURE: &[&str] = &["--test", "pure", "--test", "proofs", "--no-fail-fast"];
 const ALL: &[&str] = &["--lib", "--bins", "--tests"];
 /// What is done beside tests has the least weight that an ordinary process can have.
 const LEAST_WEIGHT: [&str; 3] = ["nice", "-n", "19"];
-/// Looks for what is to have the weight of others again.
-const LOOKS: usize = 3;
+/// What is to have the weight of others again is looked for so often.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 /// Runs all tests, and beside the live ones the command that these words are.
 pub(crate) fn run(root: &Path, beside: &[&str]) -> Result<()> {
@@ -187,22 +188,35 @@ enum Work {
 /// What is done beside tests, one after the other; what is printed there is kept until it has ended.
 struct Beside {
     log: PathBuf,
+    /// Nothing else is done any more.
     waited_for: Arc<AtomicBool>,
+    /// It has the weight of others.
+    weighs: Arc<AtomicBool>,
     done: JoinHandle<Result<Vec<Failure>>>,
 }
 
 impl Beside {
     fn begin(lane: Vec<Work>, log: PathBuf) -> Self {
-        let (lines, waited_for) = (log.clone(), Arc::new(AtomicBool::new(false)));
-        let now = Arc::clone(&waited_for);
-        Self { log, waited_for, done: std::thread::spawn(move || one_by_one(lane, &lines, &now)) }
+        let flags = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let ([waited_for, weighs], lines) = (flags.clone(), log.clone());
+        let done = std::thread::spawn(move || {
+            let [waited_for, weighs] = flags;
+            one_by_one(lane, &lines, &waited_for, &weighs)
+        });
+        Self { log, waited_for, weighs, done }
     }
 
     /// Waits until all has ended, and prints what was printed. Nothing is beside it any more: with the least weight it
     /// would never end where others keep the machine busy.
     fn end(self) -> Result<Vec<Failure>> {
         self.waited_for.store(true, Ordering::Relaxed);
-        weigh_as_others();
+        while !self.done.is_finished() {
+            // What was born meanwhile with the least weight is found at the next look.
+            if weigh_as_others() {
+                self.weighs.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
         let done = self.done.join();
         println!("\nbeside the live tests:");
         println!("{}", String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()));
@@ -212,7 +226,12 @@ impl Beside {
 
 /// Does it up to the first that fails; tests that may be tried again do not end it. It has the least weight until it
 /// is waited for.
-fn one_by_one(lane: Vec<Work>, log: &Path, waited_for: &AtomicBool) -> Result<Vec<Failure>> {
+fn one_by_one(
+    lane: Vec<Work>,
+    log: &Path,
+    waited_for: &AtomicBool,
+    weighs: &AtomicBool,
+) -> Result<Vec<Failure>> {
     let mut log = File::create(log).with_context(|| log.display().to_string())?;
     let weighed = |command: Command| {
         if waited_for.load(Ordering::Relaxed) { command } else { light(&command) }
@@ -236,44 +255,27 @@ fn one_by_one(lane: Vec<Work>, log: &Path, waited_for: &AtomicBool) -> Result<Ve
             Work::Tests(command) => {
                 let mut command = weighed(command);
                 command.stderr(log.try_clone()?);
-                failed.extend(once(command, || {}, &mut log)?);
+                failed.extend(once_beside(command, weighs, &mut log)?);
             }
         }
     }
     Ok(failed)
 }
 
-/// Takes the least weight off what this process has started, which only root may; for others it ends later. One that
-/// is born meanwhile is found at the next look.
-fn weigh_as_others() {
-    let own = own_weight();
-    for _ in 0..LOOKS {
-        let all: Vec<String> = below(&processes(), std::process::id())
-            .into_iter()
-            .map(|pid| pid.to_string())
-            .collect();
-        if !all.is_empty() {
-            let _ = Command::new("renice").args([&own, "-p"]).args(&all).output();
-        }
-    }
+/// Takes the least weight off what this process has started, which only root may: whether that was done. For others
+/// it ends later.
+fn weigh_as_others() -> bool {
+    let all = below(&processes::all(), std::process::id());
+    let all: Vec<String> = all.into_iter().map(|pid| pid.to_string()).collect();
+    let mut renice = Command::new("renice");
+    renice.args([&own_weight(), "-p"]).args(&all);
+    renice.output().is_ok_and(|output| output.status.success())
 }
 
 /// What `nice` says of this process.
 fn own_weight() -> String {
     let said = Command::new(LEAST_WEIGHT[0]).output();
     said.map_or_else(|_| String::new(), |of| String::from_utf8_lossy(&of.stdout).trim().to_owned())
-}
-
-/// All that a process has started, and what those have.
-fn below(all: &BTreeMap<u32, (u32, bool)>, top: u32) -> Vec<u32> {
-    let mut found = vec![top];
-    let mut at = 0;
-    while let Some(parent) = found.get(at).copied() {
-        let children = all.iter().filter(|(pid, (above, _))| *above == parent && **pid != top);
-        found.extend(children.map(|(pid, _)| *pid));
-        at += 1;
-    }
-    found.split_off(1)
 }
 
 /// The command with the least weight.
@@ -301,7 +303,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{
-        Beside, PURE, Work, below, compiled, few, options_but, own_weight, programs_of_tests, told,
+        Beside, PURE, Work, compiled, few, options_but, own_weight, programs_of_tests, told,
     };
     use crate::twice::{Failure, MOST};
 
@@ -352,16 +354,6 @@ mod tests {
         let weights: Vec<&str> = text.lines().skip(1).collect();
         let own = own_weight();
         assert_eq!(weights, [if is_root { own.as_str() } else { "19" }, own.as_str()]);
-    }
-
-    #[test]
-    fn all_that_a_process_started_is_below_it() {
-        let all = [(1, 0), (4, 1), (5, 4), (6, 5), (7, 6), (20, 1)];
-        let all = all.map(|(pid, parent)| (pid, (parent, false))).into();
-        assert_eq!(below(&all, 4), [5, 6, 7]);
-        assert_eq!(below(&all, 7), [0; 0]);
-        let ring = [(7, (8, false)), (8, (7, false))].into();
-        assert_eq!(below(&ring, 7), [8]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod lines;
 mod mend;
 mod packages;
 mod phrases;
+mod processes;
 mod product;
 mod promises;
 mod room;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 pub(crate) use self::killed::alone;
-pub(crate) use self::noise::{make as make_noise, processes};
+pub(crate) use self::noise::make as make_noise;
 
 use self::noise::Noise;
 use crate::all_tests;

@@ -11,12 +11,13 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::soak::processes;
+use crate::processes::{self, children};
 use crate::suite;
 
 /// So many failures at most have a second try, of one lane and of all lanes together.
@@ -31,7 +32,7 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 const QUIET: Duration = Duration::from_secs(5);
 /// Tests that print nothing for so long hang. What takes more than a minute is named by the program of tests as
 /// it does.
-const HANGS: Duration = Duration::from_secs(15 * 60);
+const HANGS: Duration = Duration::from_secs(30 * 60);
 
 /// A test that failed, with what it said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +70,21 @@ pub(crate) fn once(
     begun: impl FnOnce(),
     out: &mut dyn Write,
 ) -> Result<Vec<Failure>> {
-    let (passed, first) = read(command, |_| begun(), out)?;
+    checked(read(command, |_| begun(), out)?)
+}
+
+/// The same beside others that have more weight: it may wait for a CPU as long as they want it. From where this
+/// says so, it has their weight, and tests that hang are ended.
+pub(crate) fn once_beside(
+    command: Command,
+    weighs: &AtomicBool,
+    out: &mut dyn Write,
+) -> Result<Vec<Failure>> {
+    let may_hang = || weighs.load(Ordering::Relaxed);
+    checked(read_within((HANGS, &may_hang), command, |_| {}, out)?)
+}
+
+fn checked((passed, first): (bool, Transcript)) -> Result<Vec<Failure>> {
     if passed {
         return Ok(Vec::new());
     }
@@ -134,12 +149,12 @@ pub(crate) fn read(
     begun: impl FnOnce(u32),
     out: &mut dyn Write,
 ) -> Result<(bool, Transcript)> {
-    read_within(HANGS, command, begun, out)
+    read_within((HANGS, &|| true), command, begun, out)
 }
 
-/// The same, with what is silent for so long ended.
+/// The same, with what is silent for so long ended, as long as that counts.
 fn read_within(
-    hangs: Duration,
+    (hangs, counts): (Duration, &dyn Fn() -> bool),
     mut command: Command,
     begun: impl FnOnce(u32),
     out: &mut dyn Write,
@@ -169,7 +184,7 @@ fn read_within(
             // Somebody that a test left behind may hold the pipe for ever.
             Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => break,
             Err(RecvTimeoutError::Timeout) => {
-                silent += QUIET.min(hangs);
+                silent = if counts() { silent + QUIET.min(hangs) } else { Duration::ZERO };
                 if transcript.begun > transcript.ended && silent >= hangs {
                     end_with_children(&mut child)?;
                     bail!("tests that hang were ended: nothing for {hangs:?} behind `{last}`");
@@ -183,9 +198,8 @@ fn read_within(
 /// Ends cargo and the program of tests that it runs.
 fn end_with_children(cargo: &mut Child) -> Result<()> {
     let own = cargo.id();
-    let children = processes().into_iter().filter(|(_, (parent, _))| *parent == own);
-    let all: Vec<String> =
-        children.map(|(pid, _)| pid).chain([own]).map(|pid| pid.to_string()).collect();
+    let all = processes::all();
+    let all: Vec<String> = children(&all, own).chain([own]).map(|pid| pid.to_string()).collect();
     let mut kill = Command::new("kill");
     kill.args(["-s", "KILL"]).args(&all).output().with_context(|| format!("{kill:?}"))?;
     cargo.wait()?;
@@ -305,17 +319,18 @@ mod tests {
     use std::process::Command;
     use std::time::Duration;
 
+    use crate::processes;
+
     use super::{
-        Failure, LETTERS, LINES, LISTED, MOST, SEED, Transcript, cargo_test, listing, processes,
-        read_within,
+        Failure, LETTERS, LINES, LISTED, MOST, SEED, Transcript, cargo_test, listing, read_within,
     };
 
     /// Runs this in the shell, as cargo runs tests.
-    fn shell(hangs: Duration, words: &str) -> (String, String) {
+    fn shell(hangs: Duration, counts: bool, words: &str) -> (String, String) {
         let mut command = Command::new("sh");
         command.args(["-c", words]);
         let mut out = Vec::new();
-        let read = read_within(hangs, command, |_| {}, &mut out);
+        let read = read_within((hangs, &|| counts), command, |_| {}, &mut out);
         let ended = read.map_or_else(|error| error.to_string(), |(passed, _)| passed.to_string());
         (ended, String::from_utf8_lossy(&out).into_owned())
     }
@@ -324,18 +339,21 @@ mod tests {
     fn tests_that_hang_are_ended_with_the_last_line_that_they_printed() {
         // One write each, so that no pause lies between two lines.
         let hangs = "sh -c 'printf \"running 1 test\\n%s\\n\" $$; exec sleep 600'; :";
-        let (ended, out) = shell(Duration::from_millis(300), hangs);
+        let (ended, out) = shell(Duration::from_millis(300), true, hangs);
         let pid: u32 = out.lines().last().unwrap().parse().unwrap();
         let told = "tests that hang were ended: nothing for 300ms behind";
         assert_eq!(ended, format!("{told} `{pid}`"));
         let is_over = || {
             std::thread::sleep(Duration::from_millis(20));
-            processes().get(&pid).is_none_or(|(_, is_over)| *is_over)
+            processes::all().get(&pid).is_none_or(|of| of.stopped)
         };
         assert!((0..3_000).any(|_| is_over()), "{pid} runs");
         // What compiles prints nothing, and no program of tests has begun or goes on.
         let slow = "sleep 1; printf 'running 1 test\ntest result: ok. 1 passed\n'; sleep 1";
-        assert_eq!(shell(Duration::from_millis(300), slow).0, "true");
+        assert_eq!(shell(Duration::from_millis(300), true, slow).0, "true");
+        // What has less weight than others waits.
+        let waits = "printf 'running 1 test\n'; sleep 1; printf 'test result: ok. 1 passed\n'";
+        assert_eq!(shell(Duration::from_millis(300), false, waits).0, "true");
     }
 
     #[test]

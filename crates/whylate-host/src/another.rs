@@ -97,7 +97,8 @@ fn beside(
         .collect()
 }
 
-/// Adds these warnings to what was found before: another run that was found on the same CPU later is told once, as that.
+/// Adds these warnings to what was found before: another run that was found on the same CPU later is told once,
+/// as that.
 pub fn add(found: &mut Vec<Warning>, warnings: Vec<Warning>) {
     for warning in warnings {
         let elsewhere = |of: &Warning| matches!(of, Warning::AnotherRun { same_cpu: false, .. });

@@ -2,8 +2,9 @@
 //!
 //! What was run is the command that is named, to the last word; there is no shell. A child is told of a
 //! stop once, with SIGTERM, as Ctrl-C would tell it; one that does not end by then is killed, by its own
-//! process alone. A child whose parent is killed is told the same by the kernel. Nothing waits for ever where a time is given, and what a child says is kept up to a
-//! bound, its end rather than its beginning.
+//! process alone. A child whose parent is killed is told the same by the kernel, unless it gained rights as it
+//! began. Nothing waits for ever where a time is given, and what a child says is kept up to a bound, its end
+//! rather than its beginning.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -72,7 +73,8 @@ pub struct EndedChild {
     pub killed: bool,
 }
 
-/// A child that runs. Dropped, it is killed: nothing outlives whoever started it, even one that was killed.
+/// A child that runs. Dropped, it is killed: nothing outlives whoever started it, and where that is killed it is
+/// told to end.
 #[derive(Debug)]
 pub struct Running {
     what: String,

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::noise::{Random, processes, seed};
+use super::noise::{Random, seed};
 use super::{all_tests, chosen, machine};
 use crate::all_tests::{LIVE, begin};
+use crate::processes::{self, children};
 use crate::{mend, suite, twice};
 
 /// How long after the beginning of a test its suite is killed, in milliseconds.
@@ -146,12 +147,10 @@ fn until_ended(all: &[u32]) -> Result<()> {
 
 /// The cargo and the program of tests of a suite.
 fn programs(suite: u32) -> Vec<u32> {
-    let all = processes();
-    let below = |above: u32| all.iter().filter(move |(_, (parent, _))| *parent == above);
-    below(suite)
-        .flat_map(|(cargo, _)| below(*cargo).map(|(tests, _)| [*cargo, *tests]))
-        .flatten()
-        .collect()
+    let all = processes::all();
+    let programs = children(&all, suite)
+        .flat_map(|cargo| children(&all, cargo).map(move |tests| [cargo, tests]));
+    programs.flatten().collect()
 }
 
 /// What there is on this machine that tests change, a line each.

@@ -7,10 +7,8 @@
 //! already. A test that stops a child in the very instant at which noise has stopped it sees it go on too
 //! soon.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::now;
+use crate::processes::{self, Processes, below};
 
 /// Longer than any soak, shorter than a night.
 const MOST: Duration = Duration::from_secs(6 * 3_600);
@@ -176,7 +175,7 @@ fn stop_children(seed: u64, over: &AtomicBool, tests: &AtomicU32) -> u64 {
     let mut stops = 0;
     while !over.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(random.within(BETWEEN_MS)));
-        let all = processes();
+        let all = processes::all();
         let children = descendants(&all, tests.load(Ordering::Relaxed));
         if children.is_empty() {
             continue;
@@ -189,32 +188,11 @@ fn stop_children(seed: u64, over: &AtomicBool, tests: &AtomicU32) -> u64 {
     stops
 }
 
-/// Parents of all processes, and which processes are stopped.
-pub(crate) fn processes() -> BTreeMap<u32, (u32, bool)> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let read = |pid: u32| {
-        let line =
-            std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
-        let mut words = line.rsplit_once(") ")?.1.split_whitespace();
-        let is = words.next()?;
-        let above: u32 = words.next()?.parse().ok()?;
-        Some((pid, (above, matches!(is, "T" | "t" | "Z" | "X"))))
-    };
-    numbers.filter_map(read).collect()
-}
-
 /// Running descendants of the program of tests that cargo runs, without both of them.
-fn descendants(all: &BTreeMap<u32, (u32, bool)>, cargo: u32) -> Vec<u32> {
-    let above = |pid: u32| all.get(&pid).map(|(parent, _)| *parent);
-    let is_below = |pid: u32| {
-        // As many steps as there are processes: a table that was read while they changed may have a ring.
-        let mut line = std::iter::successors(above(pid), |at| above(*at)).take(all.len());
-        let depth = line.position(|at| at == cargo);
-        depth.is_some_and(|depth| depth > 0)
-    };
-    let runs = all.iter().filter(|(_, (_, stopped))| !stopped).map(|(pid, _)| *pid);
-    runs.filter(|pid| cargo > 0 && is_below(*pid)).collect()
+fn descendants(all: &Processes, cargo: u32) -> Vec<u32> {
+    let is_test = |pid: &u32| all.get(pid).is_some_and(|of| of.parent == cargo);
+    let runs = |pid: &u32| all.get(pid).is_some_and(|of| !of.stopped);
+    below(all, cargo).into_iter().filter(|pid| !is_test(pid) && runs(pid)).collect()
 }
 
 /// Makes noise of this kind until the parent is gone.
@@ -251,6 +229,7 @@ fn rest_ms(takes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::processes::Process;
 
     #[test]
     fn what_is_drawn_lies_within_its_bounds_and_differs() {
@@ -272,11 +251,12 @@ mod tests {
     fn only_those_below_the_tests_are_stopped_and_none_that_is_already() {
         // 5 is cargo, 6 the tests, 7 their child, 8 its child, 9 stopped, 20 somebody else's.
         let all = [(1, 0), (4, 1), (5, 4), (6, 5), (7, 6), (8, 7), (9, 6), (20, 4)];
-        let all = all.map(|(pid, parent)| (pid, (parent, pid == 9))).into();
+        let of = |parent, stopped| Process { parent, stopped };
+        let all = all.map(|(pid, parent)| (pid, of(parent, pid == 9))).into();
         assert_eq!(descendants(&all, 5), [7, 8]);
         assert_eq!(descendants(&all, 0), [0; 0]);
         assert_eq!(descendants(&all, 99), [0; 0]);
-        let ring = [(7, (8, false)), (8, (7, false))].into();
+        let ring = [(7, of(8, false)), (8, of(7, false))].into();
         assert_eq!(descendants(&ring, 5), [0; 0]);
     }
 
@@ -292,7 +272,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("600").spawn()?;
         let pid = child.id();
         let stopper = Command::new("sh").args(["-c", STOP, &pid.to_string(), "0.3"]).spawn();
-        let is = |stopped: bool| processes().get(&pid).is_some_and(|(_, is)| *is == stopped);
+        let is = |stopped: bool| processes::all().get(&pid).is_some_and(|of| of.stopped == stopped);
         let until = |stopped: bool| {
             (0..3_000).any(|_| {
                 std::thread::sleep(Duration::from_millis(20));

@@ -7,18 +7,21 @@
 use whylate_model::breakdown::Breakdown;
 use whylate_model::calibration::Trust;
 use whylate_model::flow::{Asked, Departures, Flow, OfRecording, Pacing, Process, ProcessVerdict};
-use whylate_model::identity::Identity;
+use whylate_model::identity::{Component, Identity};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::tail::Tail;
 use whylate_model::{Hertz, Nanos};
 
 use super::breakdown;
+use crate::compare::unlike;
 
 /// The flows so far.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     flows: Vec<Summed>,
+    /// What their series may differ in and still be added up.
+    across: Vec<Component>,
 }
 
 #[derive(Debug)]
@@ -31,11 +34,17 @@ struct Summed {
 }
 
 impl Sums {
+    /// Of flows that may differ in these.
+    pub(super) fn across(across: &[Component]) -> Self {
+        Self { flows: Vec::new(), across: across.to_vec() }
+    }
+
     /// Adds the flows of a recording, or of a sum, that was read from this directory.
     pub(super) fn add(&mut self, run: &Run, directory: &str) {
         for flow in &run.flows {
             let recordings = recordings(flow, directory);
-            let known = self.flows.iter_mut().find(|summed| alike(&summed.flow, flow));
+            let known = self.flows.iter_mut();
+            let known = known.find(|summed| alike(&summed.flow, flow, &self.across));
             if let Some(summed) = known {
                 summed.add(flow, run.clock.hz);
                 summed.recordings.extend(recordings);
@@ -55,9 +64,9 @@ impl Sums {
 }
 
 /// Is it the same question by the same way? What decides of its series decides of the flow.
-fn alike(one: &Flow, other: &Flow) -> bool {
+fn alike(one: &Flow, other: &Flow, across: &[Component]) -> bool {
     let [first, second] = [one, other].map(Identity::of_flow);
-    one.name == other.name && first.differences(&second).is_empty()
+    one.name == other.name && unlike(&first, &second, across).refused.is_empty()
 }
 
 /// What was asked in both: what is no part of what a flow is may differ, and is then absent.
@@ -304,8 +313,8 @@ pub(crate) mod tests {
     }
 
     /// The flows of the sum of two recordings with these.
-    fn summed(first: &Flow, second: &Flow) -> Vec<Flow> {
-        let mut sums = Sums::default();
+    fn summed(first: &Flow, second: &Flow, across: &[Component]) -> Vec<Flow> {
+        let mut sums = Sums::across(across);
         for (flow, name) in [(first, "run-1"), (second, "run-2")] {
             sums.add(&Run { flows: vec![flow.clone()], ..recorded() }, name);
         }
@@ -320,14 +329,14 @@ pub(crate) mod tests {
         other.asked.frame_bytes = None;
         other.asked.repeats_after = Some(Nanos(7));
         for pair in [[&one, &other], [&other, &one]] {
-            let [sum] = &summed(pair[0], pair[1])[..] else { panic!("one flow") };
+            let [sum] = &summed(pair[0], pair[1], &[])[..] else { panic!("one flow") };
             let Asked { timeout, frame_bytes, repeats_after, .. } = &sum.asked;
             assert_eq!((timeout, frame_bytes, repeats_after), (&None, &None, &None));
             assert_eq!((sum.packets.sent, sum.departures.intended), (3_000, 3_000));
             // The sum is what each of its recordings is.
             assert_eq!(Identity::of_flow(sum).differences(&Identity::of_flow(&one)), []);
         }
-        let [sum] = &summed(&one, &one)[..] else { panic!("one flow") };
+        let [sum] = &summed(&one, &one, &[])[..] else { panic!("one flow") };
         assert_eq!((sum.asked.timeout, sum.asked.frame_bytes), (Some(Nanos::SECOND), Some(110)));
     }
 
@@ -351,8 +360,21 @@ pub(crate) mod tests {
         for (number, change) in changes.into_iter().enumerate() {
             let mut other = one.clone();
             change(&mut other);
-            assert_eq!(summed(&one, &other).len(), 2, "change {number}");
+            assert_eq!(summed(&one, &other, &[]).len(), 2, "change {number}");
         }
+    }
+
+    #[test]
+    fn flows_are_one_across_what_their_series_are_added_up_across() {
+        let one = flow(1_000, ProcessVerdict::Held);
+        let mut behind = flow(2_000, ProcessVerdict::Disturbed);
+        behind.departures.in_time = 1_000;
+        assert_eq!(summed(&one, &behind, &[]).len(), 2);
+        assert_eq!(summed(&one, &behind, &[Component::Size]).len(), 2);
+        let [sum] = &summed(&one, &behind, &[Component::Rate])[..] else { panic!("one flow") };
+        let Departures { intended, in_time, process, .. } = &sum.departures;
+        assert_eq!((*intended, *in_time), (3_000, 2_000));
+        assert_eq!(process.verdict, ProcessVerdict::Disturbed);
     }
 
     #[test]

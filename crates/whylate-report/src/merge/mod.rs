@@ -130,7 +130,7 @@ impl<'a> Merging<'a> {
             origins,
             sums: Sums::new(floors),
             causes: causes::Sums::default(),
-            flows: flows::Sums::default(),
+            flows: flows::Sums::across(&request.across),
             wakes: Vec::new(),
             left_out,
             numbers: BTreeMap::new(),

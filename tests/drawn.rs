@@ -200,26 +200,35 @@ fn series(
     definition: Definition,
     blocks: &[Histogram],
 ) -> Option<Series> {
+    let between = ["intended instant", "first reading of the running thread"];
+    let (series, all) = added_up([name, label], between, definition, blocks);
+    (!all.is_empty()).then_some(series)
+}
+
+/// A series with this name and label between these instants, and what its blocks of time add up to.
+pub(crate) fn added_up(
+    [name, label]: [&str; 2],
+    [from, to]: [&'static str; 2],
+    definition: Definition,
+    blocks: &[Histogram],
+) -> (Series, Histogram) {
     let mut all = Histogram::new();
     for block in blocks {
         all.add(block);
-    }
-    if all.is_empty() {
-        return None;
     }
     let intervals: Vec<Interval> = blocks.iter().map(Interval::of).collect();
     let description = Description {
         name: name.to_owned(),
         label: label.to_owned(),
         paper_row: None,
-        from: "intended instant",
-        to: "first reading of the running thread",
+        from,
+        to,
         clock: "mock".to_owned(),
         definition,
         resolution_ns: 1.0,
         lost: 0,
     };
-    Some(summary::of_histogram(&all, &intervals, &description))
+    (summary::of_histogram(&all, &intervals, &description), all)
 }
 
 /// The text has of each thread what came of its deadlines, and of each that only wakes how often it did.

@@ -7,11 +7,9 @@ use whylate_model::Nanos;
 use whylate_model::flow::{Departures, Flow, OtherEnd, Packets};
 use whylate_model::run::Run;
 use whylate_model::series::{Censored, Definition, Series};
-use whylate_record::intervals::Interval;
-use whylate_record::summary::{self, Description};
 use whylate_stats::Histogram;
 
-use crate::drawn::Logged;
+use crate::drawn::{Logged, added_up};
 use crate::program;
 
 /// How long a reply is waited for.
@@ -187,26 +185,12 @@ fn series(
     blocks: &[Histogram],
     above: Option<u64>,
 ) -> Option<Series> {
-    let mut all = Histogram::new();
-    for block in blocks {
-        all.add(block);
-    }
+    let name = format!("rtt-{}", label.replace(' ', "-"));
+    let between = ["intended send", "after the receiving system call"];
+    let (mut series, all) = added_up([&name, label], between, definition, blocks);
     if all.is_empty() {
         return None;
     }
-    let intervals: Vec<Interval> = blocks.iter().map(Interval::of).collect();
-    let description = Description {
-        name: format!("rtt-{}", label.replace(' ', "-")),
-        label: label.to_owned(),
-        paper_row: None,
-        from: "intended send",
-        to: "after the receiving system call",
-        clock: "mock".to_owned(),
-        definition,
-        resolution_ns: 1.0,
-        lost: 0,
-    };
-    let mut series = summary::of_histogram(&all, &intervals, &description);
     if let Some(above) = above.map(Nanos) {
         series.censor(&all, Censored { count: all.count_at_least(above.0), above });
     }

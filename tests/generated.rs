@@ -30,13 +30,12 @@ use whylate_model::segments::{self, StoredGap, Writer};
 use whylate_model::series::{Censored, Definition, Series};
 use whylate_model::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 use whylate_record::collector::{Collector, Wanted};
-use whylate_record::intervals::Interval;
-use whylate_record::summary::{self, Description, Setting};
+use whylate_record::summary::{self, Setting};
 use whylate_report::merge::{Request, TABLE_BYTES, merge};
 use whylate_report::{Style, render};
 use whylate_stats::Histogram;
 
-use crate::drawn::{self, DrawnWakes, Logged};
+use crate::drawn::{self, DrawnWakes, Logged, added_up};
 use crate::exchanges::{self, DrawnFlow};
 use crate::schedules::{self, DrawnSet};
 use crate::{holds, mocked, program};
@@ -399,26 +398,8 @@ fn foreign() -> Vec<ForeignThread> {
 fn other_series(of: &DrawnSeries, number: usize) -> Series {
     let blocks: Vec<Histogram> =
         of.blocks.iter().map(|values| values.iter().copied().collect()).collect();
-    let mut all = Histogram::new();
-    for block in &blocks {
-        all.add(block);
-    }
-    let intervals: Vec<Interval> = blocks.iter().map(Interval::of).collect();
-    let mut series = summary::of_histogram(
-        &all,
-        &intervals,
-        &Description {
-            name: format!("other-{number}"),
-            label: format!("other {number}"),
-            paper_row: None,
-            from: "here",
-            to: "there",
-            clock: "mock".to_owned(),
-            definition: of.definition,
-            resolution_ns: 1.0,
-            lost: 0,
-        },
-    );
+    let (name, label) = (format!("other-{number}"), format!("other {number}"));
+    let (mut series, all) = added_up([&name, &label], ["here", "there"], of.definition, &blocks);
     let mut values = of.blocks.concat();
     values.sort_unstable();
     let above = values.len().checked_sub(of.censored).and_then(|first| values.get(first));

@@ -126,8 +126,9 @@ fn figures(headline: &str, run: &Run) -> Vec<Number> {
         let (before, behind) = (word(at.checked_sub(1)), word(Some(at + 1)));
         let named = matches!(before, "CPU" | "CPUs" | "thread" | "Thread" | "job");
         let level = own.trim_matches(AROUND) == "95%"
-            && matches!(behind, "CI" | "interval" | "intervals")
+            && matches!(behind, "CI" | "interval" | "intervals" | "confidence;")
             || behind == "within"
+            || own == "99%" && [behind, word(Some(at + 2))] == ["of", "frames"]
             || own == "1%" && before == "behind:";
         let asked = before == "after" && word(at.checked_sub(2)) == "up" || behind.contains("iB");
         let Some(mut number) = Number::of(own, Some(behind)) else { continue };
@@ -210,7 +211,9 @@ fn exact(name: &str, hz: f64, value: f64) -> Vec<Number> {
         last,
         open: false,
     };
-    let time = number(Kind::Time, value, 1.0);
+    // Counters and histograms have whole ones, a resolution has not.
+    let last = if value.fract() > 0.0 { 0.0 } else { 1.0 };
+    let time = number(Kind::Time, value, last);
     let [share, plain] = [number(Kind::Share, 100.0 * value, 0.0), number(Kind::Plain, value, 0.0)];
     match name {
         _ if name.ends_with("_ns") => vec![time],
@@ -305,6 +308,23 @@ fn before_trust(screen: &str) -> &str {
     screen.split_once("Trust: ").map_or(screen, |(tables, _)| tables)
 }
 
+/// Looks for each number of the sentences below the tables, which the report has in the same words, in run.json and
+/// in the tables themselves.
+fn assert_notes_held(name: &str, run: &Run, screen: Option<&str>, in_json: &[Number]) {
+    let Some((_, below)) = screen.and_then(|screen| screen.split_once("\n\n")) else { return };
+    let below = before_trust(below);
+    // So wide a screen has each of them on a line.
+    let is_sentence = |line: &&str| !line.contains("  ") && line.ends_with('.');
+    let tables: Vec<&str> = below.lines().filter(|line| !is_sentence(line)).collect();
+    let tables = of_tables(&tables.join("\n"));
+    for note in below.lines().filter(is_sentence) {
+        for figure in figures(note, run) {
+            let stands = in_json.iter().chain(&tables).any(|number| figure.is(number));
+            assert!(stands, "{name}: {} of {note:?} is not in run.json", figure.text);
+        }
+    }
+}
+
 /// Looks for each number of the headlines of a run; how many there are.
 fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
     let run = &run.as_shown();
@@ -320,9 +340,11 @@ fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
     let summary = behind.map_or(Vec::new(), |(_, tables)| of_tables(before_trust(tables)));
     let with_summary = |text: &str| [numbers(text), summary.clone()].concat();
     let (on_terminal, on_page, in_json) = (with_summary(text), with_summary(&page), stored(run));
-    // A warning has its numbers in words.
-    let warned = run.warnings.iter().flat_map(|warning| numbers(&warning.to_string()));
-    let in_json = [in_json, warned.collect()].concat();
+    // A warning has its numbers in words, and so has a note of a device.
+    let warned = run.warnings.iter().map(ToString::to_string);
+    let noted = run.device.iter().flat_map(|of| of.notes.iter().cloned());
+    let in_words = warned.chain(noted).flat_map(|said| numbers(&said));
+    let in_json = [in_json, in_words.collect()].concat();
     let places = [("the report", &on_terminal), ("the page", &on_page), ("run.json", &in_json)];
     let said = figures(&answer, run);
     for figure in &said {
@@ -334,6 +356,7 @@ fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
         }
     }
     let narrow = Style { width: 80, ..wide };
+    assert_notes_held(name, run, screen.as_deref(), &in_json);
     let Some(screen) = first_screen(run, place, narrow) else { return said.len() };
     let (first, tables) = screen.split_once("\n\n").unwrap();
     let tables = of_tables(before_trust(tables));

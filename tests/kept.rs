@@ -66,6 +66,15 @@ const OF_VERSION_ONE: [&str; 10] = [
 /// Those of version 2 whose settings stood in words.
 const IN_WORDS: [&str; 2] = ["gaps-2", "selftest-2"];
 
+/// Reasons as kept runs have them, and in the words of today.
+const TOLD_ANEW: [(&str, &str); 5] = [
+    ("requests of ", "the send delay of "),
+    (" left later (p", " (p"),
+    (") than they were in flight (p", ") exceeds its service time (p"),
+    (" gaps ascribed to the injector were", " stalls ascribed to the injector were"),
+    (" interruptions were found", " interruptions were found, and all must be"),
+];
+
 /// Experiments of papers that are kept, by the name of the paper.
 const PAPERS: [&str; 1] = ["hourglass2002"];
 
@@ -443,6 +452,12 @@ fn assert_within(kept: &Value, read: &Value, path: &str) {
         }
         (Value::Number(kept), Value::Number(read)) => {
             assert_eq!(kept.as_f64(), read.as_f64(), "{path}");
+        }
+        (Value::String(kept), Value::String(read)) if kept != read => {
+            let today = TOLD_ANEW
+                .iter()
+                .fold(kept.clone(), |told, (once, today)| told.replace(once, today));
+            assert_eq!(today, *read, "{path}");
         }
         (kept, read) => assert_eq!(kept, read, "{path}"),
     }

@@ -95,10 +95,10 @@ fn options_of_rta_that_would_change_nothing_are_refused_with_the_reason() {
 fn a_threshold_that_no_gap_can_reach_is_refused() {
     let threads = ["threads", "--thread", "PERIODIC 1ms 8ms", "--duration", "1s"];
     for words in [&["gaps", "--duration", "1s"][..], &["wake", "--duration", "1s"], &threads] {
-        let wanted = ["--threshold", "no gap is longer", "1.00s"];
+        let wanted = ["--threshold", "no stall is longer", "1.00s"];
         refused(&[words, &["--threshold", "100h"]].concat(), 2, &wanted);
     }
-    refused(&["gaps", "--stop-above", "10s"], 2, &["--stop-above", "no gap is longer"]);
+    refused(&["gaps", "--stop-above", "10s"], 2, &["--stop-above", "no stall is longer"]);
 }
 
 #[test]

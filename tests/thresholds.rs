@@ -83,7 +83,7 @@ fn causes_of_merged_gaps_sum_to_what_was_lost_above_the_common_threshold() {
     let longest: Vec<Nanos> =
         run.origins.iter().flat_map(|origin| origin.worst.iter().map(|gap| gap.length)).collect();
     assert_eq!(longest, [Nanos(700_000)]);
-    assert!(run.gaps[0].threshold_rule.contains("counted by whole gaps"));
+    assert!(run.gaps[0].threshold_rule.contains("counted by whole stalls"));
 
     // A sum that is cut again has the same.
     let step = home.path().join("step");

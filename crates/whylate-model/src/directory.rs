@@ -23,6 +23,7 @@ pub(crate) mod checked;
 mod departures;
 pub mod in_words;
 mod ordered;
+mod reasons;
 mod sense;
 pub mod version_one;
 
@@ -211,6 +212,7 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
     sense::check(&run).map_err(|what| ModelError::malformed(path, what))?;
     departures::settle(&mut run);
     ordered::settle(&mut run);
+    reasons::settle(&mut run);
     Ok(run)
 }
 

@@ -104,10 +104,10 @@ impl fmt::Display for RseqWord {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Trustworthy => f.write_str("trustworthy, as far as its intervals say"),
+            Self::Trustworthy => f.write_str("trust is good or limited"),
             Self::LimitExceeded { what, .. } => write!(f, "limit exceeded: {}", Printable(what)),
             Self::Untrustworthy { reasons } => {
-                f.write_str("not trustworthy")?;
+                f.write_str("trust is poor")?;
                 for (index, reason) in reasons.iter().enumerate() {
                     let before = if index == 0 { ": " } else { "; " };
                     write!(f, "{before}{}", Printable(reason))?;
@@ -234,7 +234,7 @@ mod tests {
         let reasons = vec!["trace lost 3 events".to_owned(), "CPU 2 went offline".to_owned()];
         assert_eq!(
             Verdict::Untrustworthy { reasons }.to_string(),
-            "not trustworthy: trace lost 3 events; CPU 2 went offline"
+            "trust is poor: trace lost 3 events; CPU 2 went offline"
         );
     }
 }

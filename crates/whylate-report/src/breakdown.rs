@@ -10,7 +10,7 @@ use whylate_model::{Hertz, Ticks};
 
 use crate::doc::Table;
 use crate::numbers::{ABSENT, Cell, Value, count, percent, time};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 use crate::svg::COLOURS;
 
 mod account;
@@ -112,9 +112,9 @@ fn answer(of: &Breakdown) -> Sentence {
     let Part { from, to } = of.whole;
     let took =
         sentence![" requests took ", Value::Time(of.all.total_mean_ns), " in the mean from "];
-    let points = sentence![Name::of(from), " to ", Name::of(to), ": "];
+    let points = sentence![Told::of(from), " to ", Told::of(to), ": "];
     let slow = of.slow.as_ref().map(|slow| {
-        let percent = Name::of(format_args!("p{}", short(slow.percent)));
+        let percent = Told::of(format_args!("p{}", short(slow.percent)));
         let many = sentence![" The ", Value::Count(slow.composition.requests), " above ", percent];
         let took = sentence![" and more) took ", Value::Time(slow.composition.total_mean_ns), ": "];
         sentence![many, " (", slow.from, took, largest(&slow.composition), "."]
@@ -125,13 +125,13 @@ fn answer(of: &Breakdown) -> Sentence {
 /// The parts with the largest shares.
 fn largest(of: &Composition) -> Sentence {
     if let [one] = &of.parts[..] {
-        let words = Name::of(one.part.words());
+        let words = Told::of(one.part.words());
         return sentence!["nothing in between is known, the total alone (", words, ")"];
     }
     let mut parts: Vec<&PartShare> = of.parts.iter().collect();
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     let named = parts.into_iter().take(MOST_NAMED).map(|of| {
-        let what = Name::of(format_args!(" {} ({})", of.part.words(), of.part.from.leg.word()));
+        let what = Told::of(format_args!(" {} ({})", of.part.words(), of.part.from.leg.word()));
         sentence![Value::Share(of.share), what]
     });
     Sentence::joined(named, "; ")

@@ -93,6 +93,10 @@ pub(crate) struct Screen {
     trust: Option<Trust>,
     /// What to do about a reason of its trust.
     advice: Vec<(String, String)>,
+    /// Reasons of its trust that the answer gives.
+    answered: Vec<String>,
+    /// The commands below say what to do about them.
+    more_advises: bool,
     /// What to change for another answer.
     change: Option<String>,
     /// Where the rest is: commands, the first of which may be long.

@@ -61,6 +61,7 @@ pub use first::{
     Account, Place, answer, first_of_account, first_of_comparison, first_of_diagnosis,
     first_of_lab, first_prediction, first_screen, first_screen_of_paper,
 };
+pub use numbers::respelled::told as respelled;
 pub use numbers::scale::Letters;
 pub use terminal::{
     Percentiles, Style, Traced, explained, full_of_account, full_of_comparison, full_of_diagnosis,

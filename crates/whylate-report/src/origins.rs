@@ -49,7 +49,7 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     let distrusted = run.origins.iter().filter(distrusted).count();
     if distrusted > 0 {
         blocks.push(Block::Note(format!(
-            "{distrusted} of the recordings are not trustworthy by themselves"
+            "trust is poor in {distrusted} of the recordings by themselves"
         )));
     }
     // The page has them in a place of their own.
@@ -71,7 +71,7 @@ fn recordings(run: &Run) -> Table {
         "p99.9",
         "max",
         "lost",
-        "verdict",
+        "trust",
     ];
     let mut table = Table::new("Each recording by itself, the largest values first", &head)
         .words(&[1, 2, 3, 10]);
@@ -96,15 +96,14 @@ fn recordings(run: &Run) -> Table {
     table
 }
 
+/// What its verdict says of trust in a recording: how far it is limited is not stored.
 fn verdict(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::Trustworthy => "trustworthy",
-        Verdict::LimitExceeded { reasons, .. } if !reasons.is_empty() => {
-            "a limit exceeded, not trustworthy"
-        }
+        Verdict::Trustworthy => "good or limited",
+        Verdict::LimitExceeded { reasons, .. } if !reasons.is_empty() => "poor, a limit exceeded",
         Verdict::LimitExceeded { .. } => "a limit exceeded",
-        Verdict::Untrustworthy { .. } => "not trustworthy",
-        Verdict::Pending => "none",
+        Verdict::Untrustworthy { .. } => "poor",
+        Verdict::Pending => "not known",
     }
 }
 

@@ -1,17 +1,19 @@
 //! Sentences that answer a question: words, names, and figures that stand in a table.
 //!
 //! A figure is the number of a table before it is written, so that no sentence can write it in a way of its own. A
-//! number that somebody has formatted has no way into a sentence: that does not compile. That each figure stands
+//! number that somebody has formatted has no way into a [`Name`], which may be cut: that does not compile. What the
+//! model tells with its numbers is [`Told`], and stays whole. That each figure stands
 //! in a table of the same report is looked at in tests wherever an answer is shown, by [`assert_stand`]; a file that
 //! contradicts itself is no defect, so a program does not stop there.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 
-use whylate_model::Nanos;
+use whylate_model::{Nanos, Printable};
 
 use crate::doc::{Block, Section, Table};
 use crate::numbers::{Cell, Value, count};
+use crate::render::shorter;
 
 /// A part of a sentence.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +22,10 @@ pub(crate) enum Span {
     Text(Cow<'static, str>),
     /// What somebody calls something: its digits are no figures.
     Name(String),
+    /// What others tell, with their numbers: these are no figures, either.
+    Told(String),
+    /// A number that no table has: it was asked for, or is known without one.
+    Asked(Cell),
     /// How many things there are in a list of the run.
     Many(usize),
     /// A number of a table.
@@ -40,13 +46,35 @@ pub(crate) enum Form {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sentence(Vec<Span>);
 
-/// A name from a run, from its user or of its machine, or a number that was asked for.
+/// A name from a run, from its user or of its machine: harmless on a terminal, and maybe not all of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Name(String);
 
 impl Name {
-    pub(crate) fn of(name: impl Display) -> Self {
-        Self(name.to_string())
+    /// The whole name.
+    pub(crate) fn of(name: &str) -> Self {
+        Self(Printable(name).to_string())
+    }
+
+    /// So many columns of it at most.
+    pub(crate) fn cut(name: &str, most: usize) -> Self {
+        Self(shorter(&Self::of(name).0, most))
+    }
+
+    /// Where a sentence begins with it.
+    pub(crate) fn begins(self, upper: fn(&str) -> String) -> Self {
+        Self(upper(&self.0))
+    }
+}
+
+/// Words that are no sentence of ours, numbers and all, such as a reason of the model or a list of CPUs. They are
+/// written whole: a cut number would be another one.
+#[derive(Debug, Clone)]
+pub(crate) struct Told(String);
+
+impl Told {
+    pub(crate) fn of(words: impl Display) -> Self {
+        Self(words.to_string())
     }
 }
 
@@ -74,6 +102,12 @@ impl From<&'static str> for Sentence {
 impl From<Name> for Sentence {
     fn from(name: Name) -> Self {
         Self(vec![Span::Name(name.0)])
+    }
+}
+
+impl From<Told> for Sentence {
+    fn from(words: Told) -> Self {
+        Self(vec![Span::Told(words.0)])
     }
 }
 
@@ -123,6 +157,11 @@ impl Sentence {
         Self(vec![Span::Figure(cell.into(), Form::Bound)])
     }
 
+    /// A number that stands in no table, because it was asked for or needs none.
+    pub(crate) fn asked(cell: impl Into<Cell>) -> Self {
+        Self(vec![Span::Asked(cell.into())])
+    }
+
     /// One after the other, with these words between them.
     pub(crate) fn joined(all: impl IntoIterator<Item = Self>, between: &'static str) -> Self {
         let begun = |(at, one): (usize, Self)| [if at > 0 { between } else { "" }.into(), one];
@@ -150,7 +189,8 @@ impl Sentence {
         };
         let span = |span: &Span| match span {
             Span::Text(words) => words.to_string(),
-            Span::Name(name) => name.clone(),
+            Span::Name(text) | Span::Told(text) => text.clone(),
+            Span::Asked(cell) => told(cell),
             Span::Many(many) => count(*many as u64),
             Span::Figure(cell, form) => figure(cell, *form),
         };
@@ -207,7 +247,7 @@ mod tests {
         let share = Value::Share(0.0198);
         let ends = Some((Value::Share(0.0184), Value::Share(0.0233)));
         let share = Cell::from(share).within(ends);
-        let who = sentence!["CPU ", Name::of(1)];
+        let who = sentence!["CPU ", Told::of(1)];
         let ends = sentence![" (95% CI ", share.ends(), ")"];
         sentence![who, " lost ", share, " of its time", ends, "; ", Nanos(1_820_000), "."]
     }
@@ -233,6 +273,17 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_be_cut_and_a_number_is_whole() {
+        assert_eq!(sentence![Name::of("a\u{1b}b")].said(), "a\\u{1b}b");
+        assert_eq!(sentence![Name::cut("a name of many words", 10)].said(), "a name...");
+        let tolerance = Sentence::asked(Nanos(1_250_000));
+        let all = sentence![Sentence::asked(Value::Count(12_000)), " above ", tolerance];
+        assert_eq!(all.said(), "12,000 above 1.25 ms");
+        let reason = "x ".repeat(50) + "12,000";
+        assert_eq!(sentence![Told::of(&reason)].said(), reason);
+    }
+
+    #[test]
     fn each_figure_of_an_answer_stands_in_a_table_by_its_value_or_in_words() {
         let share = Value::Share(0.0198);
         let ends = Some((Value::Share(0.0184), Value::Share(0.0233)));
@@ -247,7 +298,17 @@ mod tests {
         let items = vec![Block::Items(words.map(str::to_owned).to_vec())];
         assert_stand(&[stall()], &[], &[section(items)]);
         // What is not known has no place, and neither has a name.
-        assert_stand(&[sentence!["p99 ", Value::Absent, Name::of(7), 9_usize]], &[], &[]);
+        assert_stand(
+            &[sentence![
+                "p99 ",
+                Value::Absent,
+                Told::of(7),
+                Sentence::asked(Value::Count(5)),
+                9_usize
+            ]],
+            &[],
+            &[],
+        );
     }
 
     #[test]

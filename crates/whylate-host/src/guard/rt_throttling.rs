@@ -77,7 +77,7 @@ impl RtThrottling {
     fn write_at(journal: &Journal, path: &Path, runtime_us: i64) -> Result<Self, HostError> {
         let mut changes = Changes::new(journal);
         let remedy = match runtime_us {
-            -1 => "run as root, or accept the gaps that the limit makes",
+            -1 => "run as root, or accept the stalls that the limit makes",
             _ => {
                 "run as root; it may not be above sched_rt_period_us nor below what deadlines \
                  already hold"

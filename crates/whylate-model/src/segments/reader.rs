@@ -204,7 +204,7 @@ impl fmt::Display for Survey {
         let facts = [
             (
                 &self.missing,
-                "listed in run.json and missing: single gaps or events are not complete",
+                "listed in run.json and missing: single stalls or events are not complete",
             ),
             (&self.unlisted, "written after the last run.json; they are read all the same"),
             (&self.unfinished, "never finished, and not read: the recording was killed or goes on"),

@@ -140,10 +140,10 @@ impl Blocks {
     fn read(side: &[Loaded], name: &str, floor: Nanos) -> Result<Self, String> {
         let mut all = Self::default();
         for loaded in side {
-            let missing = || format!("the tables of {} do not hold all of its gaps", loaded.name);
+            let missing = || format!("the tables of {} do not hold all of its stalls", loaded.name);
             let counted = loaded.gaps(name).map_or(0, |gaps| gaps.gaps);
             if counted > MOST_GAPS {
-                return Err(format!("{} has too many gaps to look at each", loaded.name));
+                return Err(format!("{} has too many stalls to look at each", loaded.name));
             }
             let found = all.recordings(loaded, name, floor).ok_or_else(missing)?;
             if found < counted {

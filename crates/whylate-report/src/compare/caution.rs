@@ -39,7 +39,7 @@ pub enum Caution {
         /// Of B.
         after: String,
     },
-    /// A run is not trustworthy by its own verdict.
+    /// Trust in a run is poor.
     NotTrustworthy {
         /// Its directory.
         directory: String,
@@ -159,7 +159,7 @@ impl fmt::Display for Caution {
                 Printable(after)
             ),
             Self::NotTrustworthy { directory, reasons } => {
-                write!(f, "`{}` is not trustworthy", Printable(directory))?;
+                write!(f, "trust in `{}` is poor", Printable(directory))?;
                 listed(f, reasons)
             }
             Self::Limited { side, runs, of, reasons } => {

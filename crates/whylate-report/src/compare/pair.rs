@@ -58,7 +58,7 @@ impl<'a> Drawn<'a> {
         };
         let (intervals, resolution) = match limit.measure {
             Measure::Quantile(_) | Measure::Max if self.has_no_gap() => {
-                let reason = "side B has no gap above the threshold".to_owned();
+                let reason = "side B has no stall above the threshold".to_owned();
                 return Ok(Outcome::NothingToExceed { reason });
             }
             Measure::Quantile(percent) if self.is_censored(percent) => {
@@ -88,7 +88,7 @@ impl<'a> Drawn<'a> {
             }
             Measure::Lost => {
                 let found = self.lost(scale);
-                (found.ok_or("only a series of gaps has a lost share")?, 0.0)
+                (found.ok_or("only a series of stalls has a lost share")?, 0.0)
             }
         };
         let headline = intervals.headline();

@@ -109,7 +109,9 @@ pub(crate) fn heading(pair: &Pair) -> String {
 fn lines(pair: &Pair) -> Vec<String> {
     let (a, b) = (&pair.before, &pair.after);
     let from_to = |shown: &Shown| {
-        format!("{}, from {} to {}, by {}", shown.definition, shown.from, shown.to, shown.clock)
+        // As it is stored a stall is a gap, of which the definition before it says what it is.
+        let from = shown.from.replace("before the gap", "before it");
+        format!("{}, from {from} to {}, by {}", shown.definition, shown.to, shown.clock)
     };
     let size = |shown: &Shown| format!("n = {} in {}", count(shown.n), runs(shown.runs));
     let mut lines = match &pair.result {

@@ -349,11 +349,11 @@ fn cautions(a: &[Loaded], b: &[Loaded]) -> Vec<Caution> {
     cautions
 }
 
-/// A run that is not trustworthy.
+/// A run in which trust is poor.
 fn spoilt(a: &[Loaded], b: &[Loaded]) -> Option<String> {
     let mut runs = a.iter().chain(b);
     let run = runs.find(|run| trust::Trust::of(&run.run).level() == Level::Poor)?;
-    Some(format!("`{}` is not trustworthy", run.name))
+    Some(format!("trust in `{}` is poor", run.name))
 }
 
 fn few_runs(a: &[Loaded], b: &[Loaded]) -> Option<Caution> {

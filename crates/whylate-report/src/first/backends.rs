@@ -3,12 +3,12 @@
 use whylate_model::backends::{BackendRole, BackendRow, Backends, Claim, Saved};
 use whylate_model::run::Run;
 
-use super::layout::name;
+use super::layout::{name, short};
 use super::{COMPARE, Screen, series};
 use crate::backends::PERCENTS;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 
 /// Backends whose reason for not being measured is told.
 const MISSING: usize = 2;
@@ -73,7 +73,7 @@ fn answer(run: &Run, of: &Backends) -> Vec<Sentence> {
     let Some(first) = of.first().filter(|row| row.measured.is_some()) else {
         return vec!["No backend was measured that others can be compared with.".into()];
     };
-    let who = |row: &BackendRow| Name::of(name(&row.backend));
+    let who = |row: &BackendRow| short(&row.backend);
     let measured = compared(of).count();
     if measured == 0 {
         return vec![sentence!["No other backend was measured than ", who(first), "."]];
@@ -87,7 +87,7 @@ fn answer(run: &Run, of: &Backends) -> Vec<Sentence> {
         let mut said = vec![sentence![none, " (p50 ", median, ")."]];
         said.extend(unclaimed(of).map(|(rows, why)| {
             let rows = Sentence::joined(rows.into_iter().map(|row| who(row).into()), " and ");
-            sentence![rows, " cannot be judged: ", Name::of(why), "."]
+            sentence![rows, " cannot be judged: ", Told::of(why), "."]
         }));
         if said.len() == 1 && slower > 0 {
             said.push(sentence!["Shown to be slower: ", slower, " of ", measured, "."]);

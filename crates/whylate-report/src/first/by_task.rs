@@ -2,10 +2,11 @@
 
 use whylate_model::Printable;
 
-use super::layout::{APART, COLUMNS, LABEL, shorter};
+use super::layout::{APART, COLUMNS, LABEL};
 use super::taken::OTHER;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
+use crate::render::shorter;
 
 /// Rows of the table; what has less stands in one row more.
 const MOST: usize = 5;

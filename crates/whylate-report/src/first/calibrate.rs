@@ -8,7 +8,7 @@ use super::{Screen, series};
 use crate::calibration::furthest;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Name, Sentence, Told, sentence};
 
 /// Backends whose reason for not being measured is told.
 const MISSING: usize = 2;
@@ -62,11 +62,11 @@ fn answer(of: &Calibration) -> Vec<Sentence> {
 }
 
 fn headline(of: &Calibration, best: &CalibratedBackend, among: usize) -> Sentence {
-    let name = Name::of(Printable(&best.backend));
-    let percentile = |percent: f64| Name::of(series::name(percent));
+    let name = Name::of(&best.backend);
+    let percentile = |percent: f64| Told::of(series::name(percent));
     let raw = best.limit_raw.percent.map(percentile);
     let without = best.limit_compensated.percent.filter(|_| best.base.is_some()).map(percentile);
-    let right = sentence![" accurate to ", Name::of(Cell::from(of.tolerance).said())];
+    let right = sentence![" accurate to ", Sentence::asked(of.tolerance)];
     match (without, raw) {
         (Some(without), Some(raw)) => {
             let minus = sentence![" up to ", without, " minus its path delay, "];

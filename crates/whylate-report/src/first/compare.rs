@@ -12,7 +12,8 @@ use crate::compare::{
 };
 use crate::doc::{Block, Section};
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::render::shorter;
+use crate::spans::{Sentence, Told, sentence};
 
 mod limits;
 mod table;
@@ -26,12 +27,15 @@ pub(super) fn screen(of: &Comparison) -> Screen {
     let mut answer = vec![headline(of, &pairs)];
     let by_limits = limits::sentence(of);
     let one_run = of.cautions.iter().any(|caution| matches!(caution, Caution::OneRunEach));
-    let chance = (one_run && !pairs.is_empty())
+    let chance: Option<Sentence> = (one_run && !pairs.is_empty())
         .then(|| "One run a side (*) cannot tell a real change from run-to-run variation.".into());
     let cause = pairs.first().and_then(|(_, of)| cause(of.causes.as_ref()?));
     // What has no room in the answer stands below the table.
-    let mut rest = [by_limits, instead(of), chance, cause].into_iter().flatten();
-    answer.extend(rest.next());
+    let mut rest = [by_limits, instead(of), chance.clone(), cause].into_iter().flatten();
+    let second = rest.next();
+    let is_chance = chance.is_some() && second == chance;
+    let answered = is_chance.then(|| Caution::OneRunEach.to_string()).into_iter().collect();
+    answer.extend(second);
     let notes = rest.map(|of| of.said()).chain(notes(of, &pairs)).collect();
     Screen {
         answer,
@@ -39,6 +43,7 @@ pub(super) fn screen(of: &Comparison) -> Screen {
         notes,
         trust: Some(of.trust()).filter(|of| !pairs.is_empty() || !of.reasons.is_empty()),
         advice: of.cautions.iter().map(|of| (of.to_string(), advice(of))).collect(),
+        answered,
         more: more(of),
         whole: super::whole(|| sections(of)),
         ..Screen::default()
@@ -148,15 +153,15 @@ fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
     let Some((pair, compared)) = pairs.first() else { return nothing(of) };
     let name = name(pair);
     if let Some(lost) = &compared.lost_share {
-        return lost_share(Name::of(name), lost);
+        return lost_share(Told::of(name), lost);
     }
     let shown = |verdict: Option<Verdict>| verdict.filter(|of| *of != Verdict::NoDifferenceShown);
     let found = compared.quantiles.iter().find(|of| shown(of.verdict).is_some());
     let found = found.or(compared.quantiles.iter().find(|of| of.difference.is_some()));
     let Some((found, spread)) = found.and_then(|of| Some((of, of.difference?))) else {
-        return sentence!["Too few samples of ", Name::of(name), " to compare."];
+        return sentence!["Too few samples of ", Told::of(name), " to compare."];
     };
-    let what = Name::of(format_args!(
+    let what = Told::of(format_args!(
         "{} {}",
         super::trusted::upper(&name),
         super::series::name(found.percent)
@@ -172,7 +177,7 @@ fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
     }
 }
 
-fn lost_share(who: Name, lost: &NumberDifference) -> Sentence {
+fn lost_share(who: Told, lost: &NumberDifference) -> Sentence {
     let [a, b] = [lost.before, lost.after].map(Value::Share);
     let by = table::difference(&lost.difference, Value::Share);
     let ends = Sentence::unitless(by.ends());
@@ -203,9 +208,9 @@ fn nothing(of: &Comparison) -> Sentence {
     });
     let why = match (unlike, reason) {
         (Some((pair, fields)), _) => {
-            Name::of(format_args!("{} differs in {}", name(pair), differing(fields)))
+            Told::of(format_args!("{} differs in {}", name(pair), differing(fields)))
         }
-        (None, Some(reason)) => Name::of(Printable(reason)),
+        (None, Some(reason)) => Told::of(Printable(reason)),
         (None, None) => return "The two sides have no series in common.".into(),
     };
     sentence!["Nothing was compared: ", why, "."]
@@ -226,7 +231,7 @@ fn differing(fields: &[Difference]) -> String {
 
 /// Both values, as far as they have room.
 fn both(of: &Difference) -> [String; 2] {
-    let shown = |text: &String| super::layout::shorter(&Printable(text).to_string(), LETTERS);
+    let shown = |text: &String| shorter(&Printable(text).to_string(), LETTERS);
     [&of.left, &of.right].map(shown)
 }
 
@@ -239,7 +244,7 @@ fn instead(of: &Comparison) -> Option<Sentence> {
     let fields: Vec<&Vec<Difference>> = unlike.collect();
     let first = fields.first()?;
     let across = allowed_by(first)
-        .map(|names| sentence!["--across ", Name::of(names), " compares them all the same, "]);
+        .map(|names| sentence!["--across ", Told::of(names), " compares them all the same, "]);
     let how = sentence![across, "--side-by-side shows both."];
     if fields.len() == of.pairs.len() {
         return Some(how);
@@ -252,7 +257,7 @@ fn instead(of: &Comparison) -> Option<Sentence> {
 fn cause(of: &CauseChange) -> Option<Sentence> {
     let CauseChange::Shown { cause, class, is_largest, share } = of else { return None };
     let by = Sentence::unitless(table::difference(&share.difference, Value::Share));
-    let cause = Name::of(class.clone().unwrap_or_else(|| Printable(cause).to_string()));
+    let cause = Told::of(class.clone().unwrap_or_else(|| Printable(cause).to_string()));
     if !is_largest {
         return Some(sentence!["The share of ", cause, " changed: ", by, " points."]);
     }

@@ -1,12 +1,13 @@
 //! What a delay line held back, how late it let it go, and what became of the rest.
 
 use whylate_model::delay::{DelayDirection, DelayEnd, DelayLine};
+use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Printable};
 
 use super::{Screen, residence};
 use crate::delay::{dropped, name, sum, times};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, Names, Value, count};
 use crate::spans::{Name, Sentence, sentence};
 use crate::terminal::Style;
 
@@ -26,16 +27,17 @@ pub(super) fn screen(of: &DelayLine, style: Style) -> Screen {
         notes.push(format!("The settings were changed {times} during the run (see --full)."));
     }
     let [first, other] = &of.ports;
-    let ports = Name::of(format_args!("{} and {}", Printable(first), Printable(other)));
+    let ports = sentence![Name::of(first), " and ", Name::of(other)];
     Screen {
         answer: [Some(headline(of, ports)), trouble(of)].into_iter().flatten().collect(),
         tables: vec![directions(of), residence::table("time in the delay line", &times(of), style)],
         notes,
+        answered: overflows(of),
         ..Screen::default()
     }
 }
 
-fn headline(of: &DelayLine, ports: Name) -> Sentence {
+fn headline(of: &DelayLine, ports: Sentence) -> Sentence {
     let received = sum(of, |counts| counts.received);
     if received == 0 {
         return sentence!["Nothing came between ", ports, " in ", of.lasted, "."];
@@ -67,6 +69,12 @@ fn trouble(of: &DelayLine) -> Option<Sentence> {
     (dropped > 0).then(|| sentence!["Dropped ", Value::Count(dropped), frames, why, "."])
 }
 
+/// What its warnings say of dropped frames, which the answer counts.
+fn overflows(of: &DelayLine) -> Vec<String> {
+    let is_one = |of: &&Warning| matches!(of, Warning::DelayOverflow { .. });
+    of.warnings.iter().filter(is_one).map(ToString::to_string).collect()
+}
+
 fn directions(of: &DelayLine) -> Table {
     let head =
         ["direction", "delay", "received", "passed on", "lost on purpose", "dropped", "reordered"];
@@ -76,7 +84,7 @@ fn directions(of: &DelayLine) -> Table {
         let number = |of: u64| Cell::from(Value::Count(of));
         [
             Cell::from(name(direction)),
-            Printable(&direction.law).to_string().into(),
+            Names::default().respelled(&Printable(&direction.law).to_string()).into(),
             number(counts.received),
             number(counts.passed_on),
             number(counts.lost_on_purpose),

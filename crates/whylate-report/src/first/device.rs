@@ -44,11 +44,16 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
+/// How long frames are, as somebody asked.
+fn bytes(of: u32) -> Sentence {
+    Sentence::asked(Value::Count(of.into()))
+}
+
 fn headline(of: &Device) -> Sentence {
     if let Some(captures) = &of.captures {
         return captured(captures);
     }
-    let box_name = Name::of(Printable(&of.name));
+    let box_name = Name::of(&of.name);
     let Some(first) = of.sizes.iter().find(|one| one.n > 0) else {
         return match of.fan_in.first() {
             Some(one) => fair(one),
@@ -72,7 +77,7 @@ fn headline(of: &Device) -> Sentence {
         }
         _ => Sentence::default(),
     };
-    let (bytes, median) = (Name::of(first.frame_bytes), at(&first.measured, 50.0));
+    let (bytes, median) = (bytes(first.frame_bytes), at(&first.measured, 50.0));
     let takes = sentence!["A frame of ", bytes, " bytes takes ", median];
     sentence![takes, " through ", box_name, " (p50)", within, "."]
 }
@@ -84,7 +89,7 @@ fn second(of: &Device) -> Option<Sentence> {
     let carried = of.throughput.iter().find_map(|one| {
         let per_second = Sentence::unitless(Value::Rate(one.highest_pps?));
         let least = if one.is_limited_by_the_client() { "at least " } else { "" };
-        let frames = sentence![" frames of ", Name::of(one.frame_bytes), " bytes a second"];
+        let frames = sentence![" frames of ", bytes(one.frame_bytes), " bytes a second"];
         Some(sentence!["carries ", least, per_second, frames, " without loss"])
     });
     match (kind, carried) {
@@ -108,7 +113,7 @@ fn fair(of: &FanIn) -> Sentence {
             " ports that sent to one shared it with a fairness of ",
             Value::Ratio(fairness),
             " (",
-            Name::of(1),
+            Sentence::asked(Value::Count(1)),
             " is equal shares)."
         ],
         None => sentence!["Of ", ports, " ports that sent to one, nothing came."],

@@ -7,7 +7,7 @@ use whylate_model::{CpuList, Printable};
 use super::{Screen, for_a_shell};
 use crate::doc::Table;
 use crate::numbers::Cell;
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Name, Sentence, Told, sentence};
 
 /// A longer list of CPUs is counted in a sentence, and left out of a command.
 const LIST: usize = 24;
@@ -35,10 +35,10 @@ pub(super) fn screen(of: &Diagnosis) -> Screen {
 fn cpus(of: &Diagnosis) -> Sentence {
     match of.cpus.as_slice() {
         [] => "This machine is ".into(),
-        [cpu] => sentence!["CPU ", Name::of(cpu), " is "],
+        [cpu] => sentence!["CPU ", Told::of(cpu), " is "],
         several => match CpuList(several).to_string() {
             list if list.len() > LIST => sentence![several.len(), " CPUs are "],
-            list => sentence!["CPUs ", Name::of(list), " are "],
+            list => sentence!["CPUs ", Told::of(list), " are "],
         },
     }
 }
@@ -59,7 +59,7 @@ fn headline(of: &Diagnosis) -> Sentence {
 
 /// How far the machine is that of a run.
 fn against(of: &Compared) -> Sentence {
-    let run = Name::of(Printable(&of.with));
+    let run = Name::of(&of.with);
     match of.differences.len() {
         0 => sentence!["Nothing that is known of it differs from ", run, "."],
         1 => sentence![1_usize, " thing differs from ", run, "."],
@@ -102,16 +102,10 @@ fn named(of: &Diagnosis, level: Level, what: &str) -> Option<String> {
     (!names.is_empty()).then(|| format!("{what}: {}.", names.join(", ")))
 }
 
+/// How much is not known: why stands beside the trust.
 fn unknown(of: &Diagnosis) -> Option<String> {
     let unknown = of.of_level(Level::Unknown).count();
-    let why = if of.root != "/" {
-        "the tree does not tell"
-    } else if of.host.hypervisor.is_some() {
-        "most are hidden from a virtual machine"
-    } else {
-        "they cannot be read here"
-    };
-    (unknown > 0).then(|| format!("Unknown: {unknown} ({why}; --full names them)."))
+    (unknown > 0).then(|| format!("Unknown: {unknown} (--full names them)."))
 }
 
 fn trust(of: &Diagnosis) -> Trust {

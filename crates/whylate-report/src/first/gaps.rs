@@ -4,7 +4,7 @@ use whylate_model::run::{GapSummary, Rate, Run};
 use whylate_model::series::Definition;
 use whylate_model::{CpuId, CpuList, Nanos};
 
-use super::layout::name;
+use super::layout::short;
 use super::taken::{self, by_class};
 use super::{Screen, selftest};
 use crate::doc::Table;
@@ -64,7 +64,7 @@ pub(super) fn longest(run: &Run, gaps: &GapSummary) -> Option<Nanos> {
 
 /// The thread of a CPU, by its name.
 pub(super) fn who(run: &Run, gaps: &GapSummary) -> Name {
-    Name::of(name(&run.thread_name(gaps)))
+    short(&run.thread_name(gaps))
 }
 
 /// How long a thread was busy.

@@ -20,7 +20,7 @@ pub(super) fn screen(of: &LabStatus) -> Screen {
     let broken = of.beds.iter().find(|bed| bed.notes.is_none());
     let mut answer = vec![headline(&whole)];
     answer.extend(broken.map(|bed| {
-        let name = || Name::of(Printable(&bed.name));
+        let name = || Name::of(&bed.name);
         let down = sentence!["whylate lab down --name ", name()];
         sentence![name(), " is not whole: ", down, "  removes what is left of it."]
     }));
@@ -37,7 +37,7 @@ fn headline(whole: &[&BedStatus]) -> Sentence {
     let named = whole.iter().take(NAMED).filter_map(|bed| {
         let kind = bed.notes.as_ref()?.kind;
         let kind = if whole.len() == 1 { between(kind) } else { kind.name() };
-        Some(sentence![Name::of(Printable(&bed.name)), " (", kind, ")"])
+        Some(sentence![Name::of(&bed.name), " (", kind, ")"])
     });
     let named = Sentence::joined(named, ", ");
     match whole.len() {

@@ -13,8 +13,8 @@ use crate::doc::Table;
 use crate::numbers::scale::{Letters, Unit};
 use crate::numbers::{Cell, Names};
 use crate::render::terminal::{BOLD, GREEN, RED, YELLOW, wrap};
-use crate::render::{beginning, columns};
-use crate::spans::{Sentence, assert_stand};
+use crate::render::{CUT, beginning, columns, shorter, whole_numbers};
+use crate::spans::{Name, Sentence, assert_stand};
 use crate::terminal::Style;
 
 /// Lines of a screen, without that of the command.
@@ -34,8 +34,6 @@ const WORDS: usize = 24;
 const TEXT: usize = 2;
 /// Between two columns.
 pub(super) const APART: usize = 2;
-/// Where a text was cut.
-const CUT: &str = "...";
 
 /// Its text.
 pub(super) fn write(screen: &Screen, style: Style) -> String {
@@ -53,7 +51,7 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
     let trust = screen
         .trust
         .as_ref()
-        .map(|trust| (trust.level(), trusted::lines(trust, &screen.advice, &fitting, most(TRUST))));
+        .map(|trust| (trust.level(), trusted::lines(trust, screen, &fitting, most(TRUST))));
     let more = fitting.more(screen.change.as_deref(), &screen.more, screen.page.as_deref());
     let of_trust = trust.as_ref().map_or(0, |(_, lines)| lines.len());
     let others = recorded.len() + answer.len() + of_trust + more.len() + APARTS;
@@ -130,7 +128,8 @@ impl Fitting<'_> {
             lines.truncate(most);
             if let Some(last) = lines.last_mut() {
                 let room = self.width.saturating_sub(CUT.len());
-                *last = beginning(last, room).trim_end().to_owned() + CUT;
+                let kept = beginning(last, room);
+                *last = whole_numbers(kept, &last[kept.len()..]).to_owned() + CUT;
             }
         }
         lines
@@ -354,15 +353,12 @@ fn is_of_texts(table: &Table) -> bool {
     matches!(table.columns.as_slice(), [_, text] if text.words)
 }
 
-/// A text of so many columns at most; one that was cut says so.
-pub(super) fn shorter(text: &str, most: usize) -> String {
-    if columns(text) <= most {
-        return text.to_owned();
-    }
-    beginning(text, most.saturating_sub(CUT.len())).trim_end().to_owned() + CUT
-}
-
-/// A name from outside as a sentence or a table has it: harmless, and no longer than there is room for.
+/// A name from outside as a table has it: harmless, and no longer than there is room for.
 pub(super) fn name(text: &str) -> String {
     shorter(&Printable(text).to_string(), LABEL)
+}
+
+/// The same in a sentence.
+pub(super) fn short(text: &str) -> Name {
+    Name::cut(text, LABEL)
 }

@@ -2,11 +2,11 @@
 
 use whylate_model::run::{GapSummary, Run};
 
-use super::layout::name;
+use super::layout::{name, short};
 use super::{DIRECTORY, Screen, gaps};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, sentence};
 
 /// Rows of configurations in their own order; of more the worst stand first.
 const IN_ORDER: usize = 8;
@@ -56,7 +56,7 @@ fn answer(run: &Run, worst_first: &[&GapSummary]) -> Vec<Sentence> {
     if worst_first.len() == 1 {
         return vec![gaps::answer(run, worst)];
     }
-    let most = Name::of(super::trusted::upper(&name(&run.thread_name(worst))));
+    let most = short(&run.thread_name(worst)).begins(super::trusted::upper);
     let most = sentence![most, " lost most (", gaps::lost(worst), " of its time)"];
     let least = sentence![gaps::who(run, best), " least (", gaps::lost(best), ")"];
     let first = sentence![most, ", ", least, "."];

@@ -8,7 +8,7 @@ use super::by_task::{self, Counted};
 use super::taken::{Class, UNKNOWN};
 use crate::doc::Table;
 use crate::numbers::Value;
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Name, Sentence, Told, sentence};
 
 /// The table of causes, whose columns add up to what each thread missed; none where nothing was missed.
 pub(super) fn table(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) -> Option<Table> {
@@ -27,10 +27,10 @@ pub(super) fn main_cause(run: &Run, threads: &[(&ThreadSummary, &Deadlines)]) ->
         return Some(of_all(*misses, class.as_ref().and_then(because)));
     }
     let why = match class.as_ref().and_then(because) {
-        Some(because) => sentence!["because ", Name::of(because)],
+        Some(because) => sentence!["because ", Told::of(because)],
         None => "without a known cause".into(),
     };
-    let who = sentence!["Thread ", Name::of(Printable(&thread.0.name))];
+    let who = sentence!["Thread ", Name::of(&thread.0.name)];
     let of_all = sentence![Value::Count(*misses), " of ", Value::Count(of.sum())];
     Some(sentence![who, " missed most often ", why, " (", of_all, ")."])
 }
@@ -42,12 +42,12 @@ fn of_all(misses: u64, because: Option<String>) -> Sentence {
         (_, None) => sentence!["The cause of all ", Value::Count(misses), " is not known."],
         // Of what is no clause the noun alone is left.
         (1, Some(because)) => match because.strip_prefix("of ") {
-            Some(cause) => sentence!["Cause: ", Name::of(cause), "."],
-            None => sentence![Name::of(super::trusted::upper(&because)), "."],
+            Some(cause) => sentence!["Cause: ", Told::of(cause), "."],
+            None => sentence![Told::of(super::trusted::upper(&because)), "."],
         },
         (_, Some(because)) => {
             let because = because.strip_prefix("of ").unwrap_or(&because);
-            sentence!["Cause of all ", Value::Count(misses), ": ", Name::of(because), "."]
+            sentence!["Cause of all ", Value::Count(misses), ": ", Told::of(because), "."]
         }
     }
 }

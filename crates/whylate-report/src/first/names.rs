@@ -3,8 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::layout::shorter;
-use crate::render::{beginning, columns};
+use crate::render::{beginning, columns, shorter, whole_numbers};
 
 /// Between the beginning and the end of a name.
 const LEFT_OUT: &str = "...";
@@ -65,7 +64,8 @@ fn with_beginning(name: &str, rest: &str, least: usize, most: usize) -> String {
     if rest.len() == name.len() || room < least {
         return shorter(rest, most);
     }
-    format!("{}{LEFT_OUT} {rest}", beginning(name, room).trim_end())
+    let kept = beginning(name, room);
+    format!("{}{LEFT_OUT} {rest}", whole_numbers(kept, &name[kept.len()..]))
 }
 
 /// Its beginning and its end.

@@ -2,11 +2,12 @@
 
 use whylate_model::paper::{Agreement, Here, Paper, Row, Scenario, Unit};
 
-use super::layout::{name, shorter};
+use super::layout::name;
 use super::{DIRECTORY, Screen, for_a_shell};
 use crate::doc::Table;
 use crate::numbers::{ABSENT, Cell, Names, count};
-use crate::spans::{Name, Sentence, sentence};
+use crate::render::shorter;
+use crate::spans::{Sentence, Told, sentence};
 
 /// Letters of the paper's figure in a table.
 const FIGURE: usize = 18;
@@ -95,7 +96,7 @@ fn said(begin: Option<&Sentence>, row: &Row) -> Sentence {
     let here = row.here.as_ref().map_or("not measured".to_owned(), |here| figure(here).0);
     let is = if begin.is_some() { " " } else { ": " };
     let here = sentence![is, Cell::from(here)];
-    sentence![begin.cloned(), Name::of(what), here, " (paper ", paper, ")."]
+    sentence![begin.cloned(), Told::of(what), here, " (paper ", paper, ")."]
 }
 
 /// What a row is, in few words.

@@ -7,11 +7,11 @@ use whylate_model::trust::{Level, Reason, Trust};
 use whylate_model::{Nanos, Printable};
 
 use super::Screen;
-use super::layout::shorter;
 use super::trusted::upper;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::prediction::{self, fits};
+use crate::render::shorter;
 use crate::spans::{Name, Sentence, sentence};
 
 /// Letters of a task's name, so that its row fits.
@@ -71,6 +71,11 @@ fn name(task: &PredictedTask) -> String {
     shorter(&Printable(&task.name).to_string(), NAME)
 }
 
+/// The same in a sentence.
+fn short(task: &PredictedTask) -> Name {
+    Name::cut(&task.name, NAME)
+}
+
 pub(super) fn answer(of: &Prediction) -> Sentence {
     let load = load(of.utilisation);
     if let Some(test) = of.admission.filter(|test| !test.admitted) {
@@ -83,7 +88,7 @@ pub(super) fn answer(of: &Prediction) -> Sentence {
     let many = missed.count();
     if of.utilisation > 1.0 {
         let who = match (worst, many) {
-            (Some(task), 1) => sentence![Name::of(name(task)), " cannot meet its deadline"],
+            (Some(task), 1) => sentence![short(task), " cannot meet its deadline"],
             (Some(_), many) => {
                 sentence![many, " of ", of.tasks.len(), " tasks cannot meet their deadlines"]
             }
@@ -110,7 +115,7 @@ fn missing(of: &Prediction, worst: Option<&PredictedTask>, many: usize) -> Sente
         Fate::Spare(slack) => sentence![" by up to ", Nanos(slack.unsigned_abs())],
         _ => " without a bound".into(),
     };
-    let name = Name::of(name(worst));
+    let name = short(worst);
     match many {
         1 => sentence![name, " may miss its deadline", by],
         many => {

@@ -44,7 +44,7 @@ fn headline(run: &Run) -> Sentence {
     let received = sentence![" received ", received, " of CPU time"];
     match run.threads.as_slice() {
         [one] => {
-            let who = sentence!["Thread ", Name::of(Printable(&one.name))];
+            let who = sentence!["Thread ", Name::of(&one.name)];
             sentence![who, received, " in ", elapsed(run, one), ", and lost ", lost, "."]
         }
         all => sentence![all.len(), " threads", received, "; they lost ", lost, " in all."],

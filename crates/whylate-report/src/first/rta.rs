@@ -10,7 +10,7 @@ use super::{Screen, series, threads};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::prediction::{Exceeded, exceeded};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 use crate::threads::share;
 
 /// Sets of more tasks show those first of which most jobs took longer.
@@ -120,7 +120,7 @@ fn headline(run: &Run, of: &Prediction) -> Sentence {
 /// one that no job can keep to, and says nothing of how many do. What lost time does not account for comes first.
 fn longer(of: &Prediction, counted: &[Counted]) -> Option<Sentence> {
     let Exceeded { jobs, over, violated, beyond } = exceeded(of);
-    let main = main_cause(counted).map(|of| sentence!["; main cause: ", Name::of(of)]);
+    let main = main_cause(counted).map(|of| sentence!["; main cause: ", Told::of(of)]);
     match (jobs, over, beyond) {
         (0, ..) => None,
         (_, 0, _) => Some("No job took longer than was predicted.".into()),

@@ -5,14 +5,18 @@ use whylate_model::flow::{Flow, Packets, ProcessVerdict};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
 use whylate_model::tail::{End, Tail};
+use whylate_model::warning::Warning;
 
-use super::layout::name;
+use super::layout::short;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
-use crate::numbers::{Cell, Value, count};
-use crate::spans::{Name, Sentence, sentence};
+use crate::numbers::{Cell, Value};
+use crate::spans::{Sentence, Told, sentence};
 use crate::terminal::Style;
 use crate::trusted;
+
+/// What to do about a client that was late.
+const ON_TIME: &str = "whylate rtt --cpus CPU --sched fifo:50  keeps the client on time";
 
 /// Is it a recording of requests, or of messages that nobody answers?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -57,7 +61,9 @@ fn names(flow: &Flow) -> [&'static str; 2] {
 pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let Some(flow) = run.flows.first() else { return Screen::default() };
     let mut answer = vec![headline(run, flow)];
-    answer.extend(departures(run, flow));
+    let departures = departures(run, flow);
+    let answered = departures.iter().flat_map(|_| of_departures(run, flow)).collect();
+    answer.extend(departures);
     let tables = vec![latency(run, style), requests(run)];
     let mut notes: Vec<String> =
         beyond(&tables).into_iter().chain(flow.tail.iter().filter_map(slow)).collect();
@@ -75,13 +81,24 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
             Cell::from(other.residence_max).said()
         ));
     }
-    let more = match flow.departures.process.verdict {
-        ProcessVerdict::Disturbed | ProcessVerdict::Saturated => {
-            "whylate rtt --cpus CPU --sched fifo:50  keeps the client on time"
+    let is_late = matches!(
+        flow.departures.process.verdict,
+        ProcessVerdict::Disturbed | ProcessVerdict::Saturated
+    );
+    let more = if is_late { ON_TIME } else { COMPARE };
+    let more = vec![more.to_owned()];
+    Screen { answer, tables, notes, answered, more_advises: is_late, more, ..Screen::default() }
+}
+
+/// The reasons of trust that are about when requests of a flow left.
+fn of_departures<'a>(run: &'a Run, flow: &'a Flow) -> impl Iterator<Item = String> + 'a {
+    let is_one = move |warning: &&Warning| match warning {
+        Warning::Saturated { flow: of, .. } | Warning::DeparturesDisturbed { flow: of, .. } => {
+            *of == flow.name
         }
-        _ => COMPARE,
+        _ => false,
     };
-    Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
+    run.warnings.iter().filter(is_one).map(ToString::to_string)
 }
 
 /// The main cause of slow requests, where one is claimed.
@@ -117,10 +134,12 @@ pub(super) fn headline(run: &Run, flow: &Flow) -> Sentence {
     };
     let closed = flow.departures.process.verdict == ProcessVerdict::ClosedLoop;
     let closed = if closed { "closed loop, " } else { "" };
-    let backend = Name::of(name(&flow.way.backend));
-    let ports = flow.way.across.as_ref().map(|ports| {
-        sentence![", ", Name::of(name(&ports.out)), " to ", Name::of(name(&ports.back))]
-    });
+    let backend = short(&flow.way.backend);
+    let ports = flow
+        .way
+        .across
+        .as_ref()
+        .map(|ports| sentence![", ", short(&ports.out), " to ", short(&ports.back)]);
     let way = sentence![capital(what), ports, " (", closed, backend, "): "];
     sentence![way, series::said_in(run, series), "; ", lost(&flow.packets), "."]
 }
@@ -138,8 +157,8 @@ fn came(flow: &Flow) -> Sentence {
 }
 
 /// What a time is called, at the beginning of a sentence.
-pub(super) fn capital(what: &'static str) -> Name {
-    Name::of(super::trusted::upper(what))
+pub(super) fn capital(what: &'static str) -> Told {
+    Told::of(super::trusted::upper(what))
 }
 
 /// How many requests nobody answered.
@@ -168,11 +187,11 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
                 return Some("Requests left at other distances than a Poisson process has.".into());
             }
             if let Some(late) = process.beyond_tolerance.filter(|late| late.count > 0) {
-                let [late, of] = [late.count, late.of].map(|of| Name::of(count(of)));
+                let [late, of] = [late.count, late.of].map(|of| Sentence::asked(Value::Count(of)));
                 let answered = !flow.asked.one_way && flow.way.across.is_none();
                 let what = if answered { " requests" } else { " messages" };
                 let requests = sentence![late, " of ", of, what];
-                let tolerance = Name::of(Cell::from(process.tolerance).said());
+                let tolerance = Sentence::asked(process.tolerance);
                 let than = sentence![" left more than ", tolerance, " late."];
                 return Some(sentence!["The client fell behind: ", requests, than]);
             }

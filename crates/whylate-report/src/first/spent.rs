@@ -3,12 +3,12 @@
 use whylate_model::breakdown::{Breakdown, Composition, Part, PartShare};
 use whylate_model::run::Run;
 
-use super::layout::{COLUMNS, LABEL, name};
+use super::layout::{COLUMNS, LABEL, short};
 use super::{COMPARE, Screen, rtt, series};
 use crate::breakdown::QUIET;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 use crate::terminal::Style;
 
 /// Parts that a sentence names.
@@ -63,10 +63,10 @@ fn latency(run: &Run, style: Style) -> Option<Table> {
 fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {
     let begin = match (&run.watched, run.flows.first()) {
         (Some(watched), _) => {
-            let whom = Name::of(name(&watched.process.name));
+            let whom = short(&watched.process.name);
             if of.requests == 0 {
                 let none = sentence!["No request of ", whom, " was seen."];
-                return vec![none, sentence![Name::of(super::trusted::upper(QUIET)), "."]];
+                return vec![none, sentence![Told::of(super::trusted::upper(QUIET)), "."]];
             }
             let requests = sentence![Value::Count(of.requests), " requests of ", whom];
             sentence![requests, " took ", mean(&of.all), " on average."]
@@ -91,7 +91,7 @@ fn mean(of: &Composition) -> Value {
 /// The parts that took most, the largest first; none where nothing is told apart.
 fn largest(of: &Composition, most: usize) -> Option<Sentence> {
     let said = by_share(of).into_iter().take(most).map(|of| {
-        let what = Name::of(format_args!("{} ({})", label(of.part), of.part.from.leg.word()));
+        let what = Told::of(format_args!("{} ({})", label(of.part), of.part.from.leg.word()));
         sentence![Value::Share(of.share), " is ", what]
     });
     let said = Sentence::joined(said, ", ");

@@ -7,12 +7,12 @@ use whylate_model::origin::{Origin, Share};
 use whylate_model::run::Run;
 use whylate_model::series::{Definition, Series};
 
-use super::layout::shorter;
 use super::merge::{between, headline, left_out, recordings};
 use super::{COMPARE, Screen, checkup, compare, rtt, series, switch_cost, trusted};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::render::shorter;
+use crate::spans::{Name, Sentence, Told, sentence};
 use crate::terminal::Style;
 
 /// Percentiles by which recordings of requests are told apart: the first that all of them show.
@@ -140,15 +140,17 @@ fn label(of: &Series) -> String {
 /// Recordings of anything else: that of their series which a user asks about first, beside all others.
 pub(super) fn of_others(run: &Run, style: Style) -> Screen {
     let all = with_samples(run);
-    let (Some(first), Some(what)) = (all.first(), first_label(run)) else {
+    let Some(first) = all.first() else {
         let nothing = vec!["Nothing was measured.".into()];
         return Screen { answer: nothing, more: vec![COMPARE.to_owned()], ..Screen::default() };
     };
     let over = run.is_merged().then(|| sentence![", over ", runs(run)]);
     let came = run.flows.first().filter(|flow| flow.asked.one_way);
-    let said = match came {
-        Some(flow) => sentence!["Over ", runs(run), ", ", rtt::headline(run, flow)],
-        None => sentence![Name::of(what), over, ": ", series::said(first), "."],
+    let said = if let Some(flow) = came {
+        sentence!["Over ", runs(run), ", ", rtt::headline(run, flow)]
+    } else {
+        let what = Name::cut(first.label.trim(), SAID).begins(trusted::upper);
+        sentence![what, over, ": ", series::said(first), "."]
     };
     let apart = apart(run, first, &PERCENTS, None).filter(|_| came.is_none());
     let answer = std::iter::once(said).chain(apart).collect();
@@ -193,7 +195,7 @@ fn apart(run: &Run, of: &Series, percents: &[f64], how: Option<&'static str>) ->
     let (percent, values) = known.filter(|(_, values)| values.len() > 1)?;
     let [low, high] = [values.iter().min()?, values.iter().max()?].map(|of| Cell::from(*of));
     let how = how.map(|how| sentence![" (", how, ")"]);
-    let what = sentence![Name::of(series::name(*percent)), how];
+    let what = sentence![Told::of(series::name(*percent)), how];
     Some(if low.said() == high.said() {
         sentence!["Each run by itself has a ", what, " of ", low, "."]
     } else {

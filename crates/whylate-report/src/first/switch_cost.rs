@@ -7,7 +7,7 @@ use whylate_model::switch_cost::{Between, Direct, How, IndirectRow, SwitchCost};
 use super::Screen;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 use crate::switch_cost::size;
 
 /// Kinds of switches with what they are called.
@@ -64,7 +64,7 @@ fn headline(of: &SwitchCost) -> Sentence {
     };
     let known = [said(How::Yield, "yield"), said(How::HandOff, "hand-off")];
     let known: Vec<Sentence> = known.into_iter().flatten().collect();
-    let switch = sentence!["thread switch on CPU ", Name::of(of.cpu)];
+    let switch = sentence!["thread switch on CPU ", Told::of(of.cpu)];
     if known.is_empty() {
         return sentence!["The cost of a ", switch, " was not measured."];
     }
@@ -80,7 +80,7 @@ fn through_caches(of: &SwitchCost) -> Option<Sentence> {
         let tried = of.indirect.iter().any(|row| row.penalty.is_some());
         return tried.then(|| "A cost of refilling caches is not shown.".into());
     };
-    let set = sentence![" (", Name::of(size(row.bytes)), " working set)."];
+    let set = sentence![" (", Told::of(size(row.bytes)), " working set)."];
     Some(sentence!["With caches to refill it costs up to ", penalty(row), set])
 }
 

@@ -9,7 +9,7 @@ use whylate_model::{CpuId, Nanos, Pid};
 use super::layout;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 
 /// Rows of the table; what is less is one row more.
 const MOST: usize = 5;
@@ -141,10 +141,10 @@ impl Class {
         match self {
             Self::NoEvent => (" has", " no kernel event".into()),
             Self::Hypervisor => (" went", " to the hypervisor".into()),
-            Self::Task(_) | Self::Member(_) => (" went", sentence![" to ", Name::of(self.name())]),
+            Self::Task(_) | Self::Member(_) => (" went", sentence![" to ", Told::of(self.name())]),
             Self::Tasks => (" went", " to other tasks".into()),
             Self::Tick => (" is", " the timer tick".into()),
-            _ => (" is", sentence![" ", Name::of(self.name())]),
+            _ => (" is", sentence![" ", Told::of(self.name())]),
         }
     }
 }

@@ -8,7 +8,7 @@ use self::possible::assert_possible;
 use super::*;
 use crate::kept::kept;
 use crate::numbers::scale::Letters;
-use crate::spans::Name;
+use crate::spans::Told;
 
 mod accounts;
 mod answers;
@@ -19,6 +19,7 @@ mod compare;
 mod doctor;
 mod lab;
 mod large;
+mod once;
 mod papers;
 mod planted;
 mod possible;
@@ -262,7 +263,7 @@ fn notes_without_room_are_left_out_whole_and_counted_and_lines_that_tables_leave
         assert!(more.is_none_or(|more| text.contains(more)), "{screen}");
     }
     // What has no room in the answer stands first below it.
-    let long = |of: &str| Sentence::from(Name::of(format!("{of} {}.", "and ".repeat(30))));
+    let long = |of: &str| Sentence::from(Told::of(format!("{of} {}.", "and ".repeat(30))));
     let screen = Screen {
         answer: vec![long("First"), long("Second")],
         notes: vec![note(1)],

@@ -5,11 +5,11 @@ use whylate_model::series::Series;
 use whylate_model::threads::{Deadlines, Miss, ThreadSummary};
 use whylate_model::{Nanos, Printable};
 
-use super::layout::{COLUMNS, name};
+use super::layout::{COLUMNS, short};
 use super::{Screen, missed, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, sentence};
 
 /// Sets of more threads show those that missed most first.
 const IN_ORDER: usize = 4;
@@ -174,10 +174,10 @@ fn headline(run: &Run, worst: &[(&ThreadSummary, &Deadlines)]) -> Sentence {
     let said = sentence![missed_of(missed, jobs), were, share, ")"];
     if let [(thread, _)] = missing.as_slice() {
         let by = if missed == 1 { ", by thread " } else { ", all by thread " };
-        return sentence![said, by, Name::of(name(&thread.name)), "."];
+        return sentence![said, by, short(&thread.name), "."];
     }
     let named = missing.iter().map(|(thread, of)| {
-        let name = Name::of(name(&thread.name));
+        let name = short(&thread.name);
         sentence![Value::Count(of.misses), " by thread ", name]
     });
     let by_name = sentence![said.clone(), ": ", Sentence::joined(named, ", "), "."];

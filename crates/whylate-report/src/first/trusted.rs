@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use whylate_model::trust::{BELOW_THE_WHOLE, Level, Reason, Trust};
 use whylate_model::warning::Warning;
 
+use super::Screen;
 use super::layout::Fitting;
 
 /// Reasons that are told; the others are counted.
@@ -72,24 +73,29 @@ pub(super) fn of_warnings(warnings: &[Warning]) -> Option<Trust> {
     (!reasons.is_empty()).then_some(Trust { reasons })
 }
 
-/// The lines of it, no more than so many: the advice goes first, then the second reason.
-pub(super) fn lines(
-    trust: &Trust,
-    advice: &[(String, String)],
-    fitting: &Fitting,
-    most: usize,
-) -> Vec<String> {
+/// The lines of it, no more than so many: the advice goes first, then the second reason. A reason that stands in the
+/// answer is not given again: what to do about it is all that is said of it.
+pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usize) -> Vec<String> {
     let level = trust.level().name();
     if trust.reasons.is_empty() {
         return fitting.wrapped(&format!("{level}."), LABEL);
     }
-    let told = trust.reasons.iter().take(REASONS);
-    let known = told.filter_map(|reason| advice.iter().find(|(what, _)| *what == reason.what));
-    let advice = known.map(|(what, advice)| (what.as_str(), advice.as_str())).next();
-    let said = |reasons: usize, advice: Option<(&str, &str)>| {
+    let known = |what: &str| screen.advice.iter().find(|(of, _)| of == what);
+    let is_above = |reason: &&Reason| screen.answered.contains(&reason.what);
+    let others = trust.reasons.iter().any(|reason| !is_above(&reason));
+    let is_advised = !(others && screen.more_advises);
+    let mut above = trust.reasons.iter().filter(|reason| is_advised && is_above(reason));
+    let above = above.find_map(|reason| known(&reason.what));
+    // With neither another reason nor advice there would be nothing to say.
+    let is_told = |reason: &&Reason| !is_above(reason) || !(others || above.is_some());
+    let reasons: Vec<&str> =
+        trust.reasons.iter().filter(is_told).map(|reason| reason.what.as_str()).collect();
+    let advice = above.or_else(|| reasons.iter().take(REASONS).find_map(|what| known(what)));
+    let advice = advice.map(|(what, advice)| (what.as_str(), advice.as_str()));
+    let said = |many: usize, advice: Option<(&str, &str)>| {
         let mut told: Vec<String> =
-            trust.reasons.iter().take(reasons).map(|reason| reason.what.clone()).collect();
-        let more = trust.reasons.len() - told.len();
+            reasons.iter().take(many).map(|what| (*what).to_owned()).collect();
+        let more = reasons.len() - told.len();
         // What to do stands behind its reason: at the end, or in brackets where something follows.
         let mut last = String::new();
         if let Some((what, advice)) = advice {
@@ -101,13 +107,22 @@ pub(super) fn lines(
             }
         }
         let more = if more > 0 { format!("; and {more} more: --full") } else { String::new() };
-        let text = format!("{level}. {}{more}.{last}", upper(&told.join("; ")));
+        let why = upper(&told.join("; "));
+        let text = match reasons.len() {
+            _ if !why.is_empty() => format!("{level}. {why}{more}.{last}"),
+            0 => format!("{level}.{last}"),
+            1 => format!("{level}.{last} 1 more reason: --full."),
+            many => format!("{level}.{last} {many} more reasons: --full."),
+        };
         fitting.wrapped(&text, LABEL)
     };
-    let tries = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
+    let usual = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
+    let with_advice = [(REASONS, advice), (1, advice), (0, advice), (1, None)];
+    let tries = if above.is_some() { with_advice } else { usual };
     let fits = tries.iter().map(|(reasons, advice)| said(*reasons, *advice));
     let fits = fits.into_iter().find(|lines| lines.len() <= most);
-    fits.unwrap_or_else(|| fitting.cut(said(1, None), most))
+    let last = if reasons.is_empty() { advice } else { None };
+    fits.unwrap_or_else(|| fitting.cut(said(1, last), most))
 }
 
 /// The sentence without its capital letter, unless a name begins with it.

@@ -7,11 +7,11 @@ use whylate_model::series::Series;
 use whylate_model::wake::{WakePart, WakeStage, WakeSummary};
 use whylate_model::{CpuId, CpuList};
 
-use super::layout::name;
+use super::layout::short;
 use super::{COMPARE, Screen, series};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 use crate::terminal::Style;
 
 /// A part of the latency with a smaller share is named in no sentence.
@@ -41,10 +41,10 @@ fn all_due<'a>(run: &'a Run, wake: &WakeSummary) -> Option<&'a Series> {
 }
 
 /// On which CPUs, as the end of a sentence.
-fn on(cpus: &[CpuId]) -> Name {
+fn on(cpus: &[CpuId]) -> Told {
     match cpus {
-        [cpu] => Name::of(format_args!("CPU {cpu}")),
-        several => Name::of(format_args!("CPUs {}", CpuList(several))),
+        [cpu] => Told::of(format_args!("CPU {cpu}")),
+        several => Told::of(format_args!("CPUs {}", CpuList(several))),
     }
 }
 
@@ -162,7 +162,7 @@ fn of_several(run: &Run, all: &[WakeSummary], style: Style) -> Screen {
     cpus.sort_unstable();
     cpus.dedup();
     let said = |(wake, of): &(&WakeSummary, &Series)| {
-        sentence![Name::of(name(&wake.thread)), " (p99 ", series::at(of, 99.0), ")"]
+        sentence![short(&wake.thread), " (p99 ", series::at(of, 99.0), ")"]
     };
     let ends = rows.first().zip(rows.last());
     let answer = ends.map(|(best, worst)| {

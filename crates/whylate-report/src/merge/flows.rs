@@ -14,14 +14,13 @@ use whylate_model::tail::Tail;
 use whylate_model::{Hertz, Nanos};
 
 use super::breakdown;
-use crate::compare::unlike;
 
 /// The flows so far.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     flows: Vec<Summed>,
-    /// What their series may differ in and still be added up.
-    across: Vec<Component>,
+    /// Series are added up across rates: those of which less left in time than of another are one.
+    across_rates: bool,
 }
 
 #[derive(Debug)]
@@ -34,17 +33,18 @@ struct Summed {
 }
 
 impl Sums {
-    /// Of flows that may differ in these.
+    /// Of flows whose series may differ in these.
     pub(super) fn across(across: &[Component]) -> Self {
-        Self { flows: Vec::new(), across: across.to_vec() }
+        Self { flows: Vec::new(), across_rates: across.contains(&Component::Rate) }
     }
 
     /// Adds the flows of a recording, or of a sum, that was read from this directory.
     pub(super) fn add(&mut self, run: &Run, directory: &str) {
         for flow in &run.flows {
             let recordings = recordings(flow, directory);
-            let known = self.flows.iter_mut();
-            let known = known.find(|summed| alike(&summed.flow, flow, &self.across));
+            let across_rates = self.across_rates;
+            let known =
+                self.flows.iter_mut().find(|summed| alike(&summed.flow, flow, across_rates));
             if let Some(summed) = known {
                 summed.add(flow, run.clock.hz);
                 summed.recordings.extend(recordings);
@@ -63,10 +63,17 @@ impl Sums {
     }
 }
 
-/// Is it the same question by the same way? What decides of its series decides of the flow.
-fn alike(one: &Flow, other: &Flow, across: &[Component]) -> bool {
-    let [first, second] = [one, other].map(Identity::of_flow);
-    one.name == other.name && unlike(&first, &second, across).refused.is_empty()
+/// Is it the same question by the same way? What decides of its series decides of the flow, though two questions
+/// stay two where their series are added up. How much of one rate each held is told by the sum.
+fn alike(one: &Flow, other: &Flow, across_rates: bool) -> bool {
+    let identity = |flow: &Flow| {
+        let mut flow = flow.clone();
+        if across_rates {
+            flow.departures.in_time = flow.departures.intended;
+        }
+        Identity::of_flow(&flow)
+    };
+    one.name == other.name && identity(one).differences(&identity(other)).is_empty()
 }
 
 /// What was asked in both: what is no part of what a flow is may differ, and is then absent.
@@ -365,7 +372,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn flows_are_one_across_what_their_series_are_added_up_across() {
+    fn flows_of_one_rate_of_which_less_left_in_time_are_one_across_rates() {
         let one = flow(1_000, ProcessVerdict::Held);
         let mut behind = flow(2_000, ProcessVerdict::Disturbed);
         behind.departures.in_time = 1_000;
@@ -375,6 +382,9 @@ pub(crate) mod tests {
         let Departures { intended, in_time, process, .. } = &sum.departures;
         assert_eq!((*intended, *in_time), (3_000, 2_000));
         assert_eq!(process.verdict, ProcessVerdict::Disturbed);
+        // Another rate was asked for: the sum of two is neither of them.
+        behind.asked.per_second = Some(2e3);
+        assert_eq!(summed(&one, &behind, &[Component::Rate]).len(), 2);
     }
 
     #[test]

@@ -494,8 +494,8 @@ fn threshold_rule(threshold: Nanos, shares: &[&Share]) -> String {
         return threshold.to_string();
     }
     format!(
-        "the largest of {} recordings, from {lowest} on; {left_out} gaps below it left out, and causes \
-         of the recordings they are of are counted by whole gaps",
+        "the largest of {} recordings, from {lowest} on; {left_out} stalls below it left out, and causes \
+         of the recordings they are of are counted by whole stalls",
         shares.len()
     )
 }

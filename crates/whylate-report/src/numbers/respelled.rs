@@ -15,7 +15,9 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use whylate_model::Printable;
 
+use super::alone::rate;
 use super::count;
+use super::scale::Letters;
 
 /// Units, as such a text has them behind a number, and as a reader has them.
 const UNITS: [(&str, &str); 4] = [("ns", "ns"), ("us", "µs"), ("ms", "ms"), ("s", "s")];
@@ -107,6 +109,13 @@ impl Names {
         }
         told
     }
+}
+
+/// What a recording says while it measures as a reader has it, in these letters: `longest 12.0us` is
+/// `longest 12 µs`.
+#[must_use]
+pub fn told(text: &str, letters: Letters) -> String {
+    letters.write(&Names::default().respelled(text))
 }
 
 /// Does the text begin with that name, and not with a longer word?
@@ -223,6 +232,17 @@ fn ends_in_a_digit(word: &str) -> bool {
     word.ends_with(|letter: char| letter.is_ascii_digit())
 }
 
+/// What stands behind a rate.
+const PER_SECOND: &str = "/s";
+
+/// Is that all that stands behind the digits, but for what ends a sentence?
+fn is_rate(rest: &str, behind: &str) -> bool {
+    rest == behind
+        && behind
+            .strip_prefix(PER_SECOND)
+            .is_some_and(|end| end.trim_start_matches(ENDS).is_empty())
+}
+
 /// A number with its unit, or a sign.
 fn of_word(word: &str, next: &str, part_of: bool) -> String {
     match word {
@@ -255,6 +275,12 @@ fn of_word(word: &str, next: &str, part_of: bool) -> String {
             format!("{before}{number} {unit}{behind}")
         }
         (None, Some(_)) if before == "±" => format!("±{digits}{rest}"),
+        (None, Some(number)) if before.is_empty() && is_rate(rest, behind) => {
+            // Of one that was asked for no zero behind the point was measured.
+            let whole = number.fract() < 1e-9;
+            let told = if whole { format!("{}/s", count(number as u64)) } else { rate(number) };
+            told + behind.trim_start_matches(PER_SECOND)
+        }
         _ => word.to_owned(),
     }
 }
@@ -326,6 +352,11 @@ mod tests {
             ("in 2328 of 2339 gaps, 12345 in all", "in 2,328 of 2,339 gaps, 12345 in all"),
             ("took 2087 gaps at 4021", "took 2,087 gaps at 4021"),
             ("known to 4.00 µs", "known to 4.00 µs"),
+            (
+                "1000/s asked for, of which 700.800/s left in time",
+                "1,000/s asked for, of which 701/s left in time",
+            ),
+            ("(rate 1200000/s and 50/s)", "(rate 1,200,000/s and 50/s)"),
             ("every 1.00ms for 300ms?", "every 1 ms for 300 ms?"),
             (
                 "threshold max(100ns, 8 x p99.9 of the warm-up); the",

@@ -45,6 +45,29 @@ pub(crate) fn beginning(text: &str, most: usize) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
+/// Where a text was cut.
+pub(crate) const CUT: &str = "...";
+
+/// A text of so many columns at most; one that was cut says so. A number is not cut, unless the text begins with it:
+/// what is left of one is another.
+pub(crate) fn shorter(text: &str, most: usize) -> String {
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    let kept = beginning(text, most.saturating_sub(CUT.len()));
+    whole_numbers(kept, &text[kept.len()..]).to_owned() + CUT
+}
+
+/// The beginning of a text that goes on with the rest, without a number of which a part is in the rest.
+pub(crate) fn whole_numbers<'a>(kept: &'a str, rest: &str) -> &'a str {
+    let ends = rest.starts_with(char::is_whitespace);
+    let (before, last) = kept.rsplit_once(char::is_whitespace).unwrap_or(("", kept));
+    let is_number = last
+        .trim_start_matches(|letter: char| !letter.is_alphanumeric())
+        .starts_with(|letter: char| letter.is_ascii_digit());
+    if !ends && is_number && !before.is_empty() { before } else { kept }.trim_end()
+}
+
 /// Rows as they are shown: the first of them, and a last one that counts the others.
 fn capped(rows: &[Vec<Cell>], most: usize) -> Vec<Vec<Cell>> {
     let mut shown = rows.iter().take(most).cloned().collect::<Vec<_>>();

@@ -21,6 +21,39 @@ fn on_a_page(section: &Section) -> String {
     html.finish()
 }
 
+#[test]
+fn a_text_that_is_cut_keeps_its_numbers_whole() {
+    for (text, most, told) in [
+        ("short", 5, "short"),
+        ("a name of many words", 10, "a name..."),
+        ("through bridge, 1,500 bytes", 21, "through bridge,..."),
+        ("through bridge, 1,500 bytes", 24, "through bridge, 1,500..."),
+        ("142 of 285 (50%) more", 14, "142 of 285..."),
+        ("0 of (12345 of)", 12, "0 of..."),
+        // Nothing stands before it, or it is a part of a word.
+        ("1234567890", 6, "123..."),
+        ("run-1234567890", 9, "run-12..."),
+    ] {
+        assert_eq!(shorter(text, most), told);
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_cut_text_ends_with_a_number_only_where_that_is_whole(
+        words in proptest::collection::vec("[a-c]{1,4}|[0-9]{1,6}", 2..8),
+        most in 6_usize..30,
+    ) {
+        let text = format!("x {}", words.join(" "));
+        let told = shorter(&text, most);
+        proptest::prop_assert!(columns(&told) <= most);
+        let kept = told.trim_end_matches(CUT);
+        let last = kept.rsplit(' ').next().unwrap();
+        let whole = text.split(' ').any(|word| word == last);
+        proptest::prop_assert!(whole || !last.starts_with(|of: char| of.is_ascii_digit()), "{}", told);
+    }
+}
+
 fn rows(rows: usize) -> Table {
     let mut table = Table::new("Numbers", &["name", "value", "why"]).words(&[2]);
     (0..rows)

@@ -60,9 +60,6 @@ use crate::parse;
 /// what the sample supports: p99.99 takes some 50 000 messages of each backend, p99.999 half a
 /// million. The result holds for one way through virtual links of this machine, at this rate and
 /// size.
-///
-/// Exit status: 0 done, 1 when nothing could be measured, 2 usage, 4 when the result is not
-/// trustworthy.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 pub(crate) struct Calibrate {

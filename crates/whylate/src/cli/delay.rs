@@ -46,9 +46,6 @@ use crate::parse::{self, Sched};
 /// Limits: those of `whylate forward` on what a port sees. Frames that find no room are dropped and
 /// counted; a delay that needs more room than there is, also one that is set later, is refused with
 /// the room that there is.
-///
-/// Exit status: 0 done, 1 when it could not delay, 2 usage, 4 when a port was lost or what was kept
-/// is not trustworthy.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Delay {
     /// One interface, or a DPDK device

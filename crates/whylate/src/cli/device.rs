@@ -57,8 +57,6 @@ use crate::parse;
 /// port to the last bit in at the other; software timestamps are of nothing else. Beside real
 /// hardware there is no bare link and no upper bound without --loopback, and no delay line and no
 /// lower bound without --line. Boxes in a test network pass frames in memory: there is no wire.
-///
-/// Exit status: 0 done, 1 when it could not measure, 2 usage, 4 when the result is not trustworthy.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Device {
     /// What to measure: bridge, ovs, forward:packet, forward:xdp, testpmd, testpmd:xdp, delay:TIME

@@ -50,9 +50,6 @@ use crate::parse::{self, Sched};
 ///
 /// With --out it writes a run directory: counts, the residence second by second (or by
 /// --interval) with intervals, and the machine. Ctrl-C and SIGTERM end it in the regular way.
-///
-/// Exit status: 0 done, 1 when it could not forward, 2 usage, 4 when a port was lost or what was
-/// kept is not trustworthy.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Forward {
     /// One interface, or a DPDK device (net_memif0,role=server or 0000:03:00.0); with udp the

@@ -3,7 +3,7 @@
 //!
 //! A command's own options come first, in the order in which they are declared, with a line for each as far as
 //! the screen goes; the names of the rest follow, and those of the common options last. `--help` is clap's, in
-//! groups. The program itself has one page for both.
+//! groups, and says with which status a command ends. The program itself has one page for both.
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory};
@@ -40,6 +40,19 @@ const WANTED: [(&str, &[&str]); 1] = [(
     ],
 )];
 
+/// Commands that measure.
+const MEASURING: &str = "gaps wake threads hourglass paper switch-cost rtt calibrate device";
+/// Others that work on traffic or on runs: what each could not do where it ends with 1, and why its trust may be
+/// poor besides.
+const WORKING: [(&str, &str, &str); 6] = [
+    ("watch", "watch", ""),
+    ("forward", "forward", ", or a port was lost"),
+    ("delay", "delay", ", or a port was lost"),
+    ("reflect", "listen", ", or its interface went away"),
+    ("report", "read the run", ""),
+    ("merge", "merge", ""),
+];
+
 /// What `whylate -h` and `whylate --help` print.
 const PROGRAM: &str = "\
 Find out how long your threads, timers and packets are delayed, and by what.
@@ -69,9 +82,30 @@ Options: --cpus --duration --out --format json --quick --full -h --help -V
 
 /// The program as it reads this command line: a word `-h` asks for one screen.
 pub(crate) fn program(asks_for_a_screen: bool) -> Command {
-    let mut program = Cli::command().max_term_width(COLUMNS).override_help(PROGRAM);
+    let mut program = whole().max_term_width(COLUMNS).override_help(PROGRAM);
     program.build();
     if asks_for_a_screen { with_screens(program, true) } else { program }
+}
+
+/// All commands, with what the long help of each says.
+pub(crate) fn whole() -> Command {
+    Cli::command().mut_subcommands(|command| {
+        let Some(statuses) = statuses(command.get_name()) else { return command };
+        let about = command.get_long_about().or(command.get_about());
+        let about = about.map(StyledStr::to_string).unwrap_or_default();
+        command.long_about(format!("{about}\n\n{statuses}"))
+    })
+}
+
+/// With which status a command ends; none of one that says so itself, or prints for a shell.
+fn statuses(name: &str) -> Option<String> {
+    let working = WORKING.iter().find(|(of, ..)| *of == name).map(|(_, what, why)| (*what, *why));
+    let measures = MEASURING.split(' ').any(|of| of == name);
+    let (what, why) = working.or(measures.then_some(("measure", "")))?;
+    Some(format!(
+        "Exit status: 0 done, 1 could not {what}, or could not print, 2 usage, 3 a stated limit was exceeded, \
+         4 trust is poor{why}, 130 Ctrl-C was pressed a second time."
+    ))
 }
 
 /// Each command below this one prints a screen for its help.
@@ -418,6 +452,23 @@ mod tests {
                 assert_eq!(at + 1, headings.len(), "{words}: {headings:?}");
             }
         }
+    }
+
+    #[test]
+    fn each_long_help_says_with_which_status_the_command_ends() {
+        let mut silent = Vec::new();
+        for (words, _) in commands().into_iter().filter(|(words, _)| !words.contains(' ')) {
+            let long = help(&words, "--help").split_whitespace().collect::<Vec<_>>().join(" ");
+            let one = long.matches("Exit status: 0 ").count() == 1;
+            // Of those that print something for a shell no status is worth a word.
+            if !one && !["completions", "man"].contains(&words.as_str()) {
+                silent.push(words.clone());
+            }
+            let measures = statuses(&words).is_some();
+            let whole = ", 2 usage, 3 a stated limit was exceeded, 4 trust is poor";
+            assert_eq!(long.contains(whole), measures, "{words}: {long}");
+        }
+        assert_eq!(silent, [] as [&str; 0]);
     }
 
     #[test]

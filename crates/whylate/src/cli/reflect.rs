@@ -44,9 +44,6 @@ use crate::parse::{self, Sched};
 ///
 /// With --out it writes a run directory: counts, clients, the residence second by second, what
 /// the kernel gave, and the machine. Ctrl-C and SIGTERM end it in the regular way.
-///
-/// Exit status: 0 done, 1 when it could not listen, 2 usage, 4 when what was kept is not
-/// trustworthy, or its interface went away.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a command line")]
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reflect {

@@ -35,8 +35,6 @@ use crate::parse;
 /// every 200 ms: what a thread reads or answers before that is missed, and so is everything of a
 /// thread that has ended by then. Ports are those of this network namespace; for another one, name
 /// the process.
-///
-/// Exit status: 0 done, 1 could not watch, 2 usage, 4 trust is poor.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Watch {
     /// The process: its number, or a port that it listens at; pid:N, port:N, udp:N and tcp:N say

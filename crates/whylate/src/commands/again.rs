@@ -47,7 +47,7 @@ pub(super) fn several(runs: u32, common: &Common, stopping: &Stopping) -> Result
         let status = status.with_context(|| format!("cannot start run {number}"))?;
         // A run whose limit was exceeded or that is not to be trusted is in the sum all the same,
         // and spoils it.
-        let recorded = [Exit::Done, Exit::LimitExceeded, Exit::NotTrustworthy];
+        let recorded = [Exit::Done, Exit::LimitExceeded, Exit::PoorTrust];
         if !recorded.iter().any(|exit| status.code() == Some(*exit as i32)) {
             bail!(
                 "run {number} ended by {status}: what was recorded before is in {}",

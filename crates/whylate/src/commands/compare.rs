@@ -40,11 +40,11 @@ pub(super) fn run(options: &Compare) -> Result<Exit> {
     Ok(if any(|outcome| matches!(outcome, Outcome::Exceeded { .. })) {
         Exit::LimitExceeded
     } else if any(|outcome| matches!(outcome, Outcome::CannotBeJudged { .. })) {
-        Exit::NotTrustworthy
+        Exit::PoorTrust
     } else if !comparison.says_anything() {
         Exit::CouldNotMeasure
     } else if comparison.trust().level() == Level::Poor {
-        Exit::NotTrustworthy
+        Exit::PoorTrust
     } else {
         Exit::Done
     })

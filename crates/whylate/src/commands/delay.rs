@@ -72,7 +72,7 @@ pub(super) fn run(options: &Delay) -> Result<Exit> {
     }
     print(options, &line)?;
     let spoiled = line.warnings.iter().any(Warning::spoils_trust);
-    Ok(if spoiled { Exit::NotTrustworthy } else { Exit::Done })
+    Ok(if spoiled { Exit::PoorTrust } else { Exit::Done })
 }
 
 /// What the words say that cannot be done, and what to say instead.

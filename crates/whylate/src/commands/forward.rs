@@ -52,7 +52,7 @@ pub(super) fn run(options: &Forward) -> Result<Exit> {
     }
     print(options, &account)?;
     let spoiled = account.warnings.iter().any(Warning::spoils_trust);
-    Ok(if spoiled { Exit::NotTrustworthy } else { Exit::Done })
+    Ok(if spoiled { Exit::PoorTrust } else { Exit::Done })
 }
 
 /// What the words say that cannot be done, and what to say instead.

@@ -58,8 +58,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// A stated limit was exceeded.
     LimitExceeded = 3,
-    /// The result is not trustworthy.
-    NotTrustworthy = 4,
+    /// Trust in the result is poor.
+    PoorTrust = 4,
     /// Second Ctrl-C.
     Abandoned = 130,
 }
@@ -101,7 +101,7 @@ pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
 fn within(limit: Option<Nanos>, name: &str, duration: Nanos) -> Result<()> {
     match limit {
         Some(limit) if limit >= duration => Err(Refused::because(format!(
-            "{name} {limit} has no effect: no gap is longer than the {duration} of the run; give \
+            "{name} {limit} has no effect: no stall is longer than the {duration} of the run; give \
              less, or a longer --duration"
         ))),
         _ => Ok(()),
@@ -256,7 +256,7 @@ fn style() -> Style {
 }
 
 /// Letters that the locale has: the first that is set of those by which the C library chooses.
-fn letters() -> Letters {
+pub(crate) fn letters() -> Letters {
     let set = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     letters_of(["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).as_deref())
 }
@@ -288,7 +288,7 @@ fn colour() -> bool {
 fn exit(run: &Run) -> Exit {
     match trust::verdict(run) {
         Verdict::LimitExceeded { .. } => Exit::LimitExceeded,
-        Verdict::Untrustworthy { .. } => Exit::NotTrustworthy,
+        Verdict::Untrustworthy { .. } => Exit::PoorTrust,
         Verdict::Trustworthy | Verdict::Pending => Exit::Done,
     }
 }

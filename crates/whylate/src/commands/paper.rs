@@ -81,7 +81,7 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
 
 /// How a repetition ends: as any run, by how far it may be trusted.
 pub(super) fn exit(parts: &Parts) -> Exit {
-    if parts.trust.level() == Level::Poor { Exit::NotTrustworthy } else { Exit::Done }
+    if parts.trust.level() == Level::Poor { Exit::PoorTrust } else { Exit::Done }
 }
 
 /// Prints a repetition: its first screen, or the whole report where that is asked for.

@@ -170,7 +170,7 @@ fn in_kernel(options: &Reflect, stopping: &Stopping, mut progress: Shown) -> Res
 /// Of what has no run directory.
 fn exit(reflected: &Reflected) -> Exit {
     match reflected.ended {
-        ReflectedEnd::Lost => Exit::NotTrustworthy,
+        ReflectedEnd::Lost => Exit::PoorTrust,
         _ => Exit::Done,
     }
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 
 use super::Exit;
-use crate::cli::{Cli, Completions, Man};
+use crate::cli::{Cli, Completions, Man, help};
 use crate::out;
 
 const PROGRAM: &str = "whylate";
@@ -21,7 +21,7 @@ pub(super) fn man(options: &Man) -> Result<Exit> {
     if !directory.is_dir() {
         std::fs::create_dir(directory).with_context(|| directory.display().to_string())?;
     }
-    clap_mangen::generate_to(Cli::command(), directory)
+    clap_mangen::generate_to(help::whole(), directory)
         .with_context(|| format!("{}: cannot write the pages", directory.display()))?;
     Ok(Exit::Done)
 }

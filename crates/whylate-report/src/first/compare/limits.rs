@@ -4,7 +4,7 @@ use whylate_model::Printable;
 
 use crate::compare::{Comparison, Excess, Judged, Outcome};
 use crate::numbers::{Cell, Value};
-use crate::spans::{Name, Sentence, sentence};
+use crate::spans::{Sentence, Told, sentence};
 
 /// The worst first: what was exceeded, what cannot be judged, and how many held; none without limits.
 pub(super) fn sentence(of: &Comparison) -> Option<Sentence> {
@@ -38,7 +38,7 @@ pub(super) fn sentence(of: &Comparison) -> Option<Sentence> {
         let more = unjudged.len() - 1;
         let more = (more > 0).then(|| sentence!["; and ", more, " more"]);
         let limit = sentence!["Limit ", which(first, of), " cannot be judged: "];
-        return Some(sentence![limit, Name::of(why), more, "."]);
+        return Some(sentence![limit, Told::of(why), more, "."]);
     }
     Some(match (all, unshown.len()) {
         (1, 0) => "The limit was held.".into(),
@@ -55,13 +55,13 @@ pub(super) fn sentence(of: &Comparison) -> Option<Sentence> {
 }
 
 /// The limit, and what it was judged for.
-fn which(judged: &Judged, of: &Comparison) -> Name {
+fn which(judged: &Judged, of: &Comparison) -> Told {
     let limit = Printable(&judged.limit).to_string();
     let named = limit.starts_with(&format!("{}:", judged.series));
     let pair = of.pairs.iter().find(|pair| pair.series == judged.series);
     match pair.filter(|_| !named) {
-        Some(pair) => Name::of(format_args!("{limit} of {}", super::name(pair))),
-        None => Name::of(limit),
+        Some(pair) => Told::of(format_args!("{limit} of {}", super::name(pair))),
+        None => Told::of(limit),
     }
 }
 

@@ -188,6 +188,20 @@ fn a_difference_of_lost_time_is_told_in_points_with_its_interval() {
 }
 
 #[test]
+fn one_run_a_side_leaves_its_advice_beside_the_trust() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] =
+        [(1, 0.018), (2, 0.179)].map(|(seed, lost)| stalls(home.path(), seed, lost, 9_000));
+    let screen = screen(&of(vec![a], vec![b], &[]));
+    let (answer, trust) = screen.split_once("Trust: limited.").unwrap();
+    assert!(answer.contains("One run a side (*) cannot tell a real change"), "{screen}");
+    let trust = trust.split_whitespace().collect::<Vec<_>>().join(" ");
+    let advice =
+        "Record five a side, in turns (A B A B): whylate compare B1 ... B5 --baseline A1 ... A5.";
+    assert!(trust.contains(advice) && !trust.contains("One run on each side"), "{screen}");
+}
+
+#[test]
 fn five_runs_of_requests_a_side_are_told_with_what_was_exceeded() {
     let home = tempfile::tempdir().unwrap();
     let side = |from: u64, level| {

@@ -110,7 +110,7 @@ fn gap_measurements_add_up_field_by_field_and_means_go_by_their_weight() {
     assert!((first.of_inside - time / 3.92e6).abs() < 1e-12, "{first:?}");
     assert_eq!(
         found.threshold_rule,
-        "the largest of 2 recordings, from 100ns on; 7 gaps below it left out, and causes of the recordings they are of are counted by whole gaps"
+        "the largest of 2 recordings, from 100ns on; 7 stalls below it left out, and causes of the recordings they are of are counted by whole stalls"
     );
     assert_eq!(spreads.len(), 1 + found.rates.len());
     let one = [share(100, 0)];

@@ -1,0 +1,123 @@
+//! Reasons of poor trust in the words of older versions.
+//!
+//! Trust finds most of what an older run stored as a reason by itself, and tells a reason once only where both have
+//! the same words.
+
+use crate::flow::Flow;
+use crate::run::{Run, Verdict};
+
+/// Words of once, and those of today.
+const WORDS: [(&str, &str); 4] = [
+    (
+        " gaps ascribed to the injector were made by it",
+        " stalls ascribed to the injector were made by it",
+    ),
+    ("self-test could not judge a single interruption", "self-test injected no interruption"),
+    (" gaps were counted but not kept one by one", " stalls were counted but not kept one by one"),
+    ("the host changed during the run: ", "this machine changed during the run: "),
+];
+
+/// What all interruptions being found says, once and today.
+const FOUND: (&str, &str) =
+    (" interruptions were found", " interruptions were found, and all must be");
+
+/// What a client once said of requests that it sent late itself.
+const OWN: &str = "response times are the client's own";
+
+/// Tells each stored reason in the words of today.
+pub(super) fn settle(run: &mut Run) {
+    let of_parts = run.origins.iter_mut().map(|origin| &mut origin.verdict);
+    for reason in of_parts.chain([&mut run.verdict]).flat_map(stored) {
+        *reason = today(reason, &run.flows);
+    }
+    // What a client thought of itself was a note of a device once.
+    for note in run.device.iter_mut().flat_map(|device| &mut device.notes) {
+        *note = today(note, &run.flows);
+    }
+}
+
+fn stored(verdict: &mut Verdict) -> &mut [String] {
+    match verdict {
+        Verdict::Untrustworthy { reasons } | Verdict::LimitExceeded { reasons, .. } => reasons,
+        Verdict::Trustworthy | Verdict::Pending => &mut [],
+    }
+}
+
+fn today(reason: &str, flows: &[Flow]) -> String {
+    if let Some((once, today)) = WORDS.iter().find(|(once, _)| reason.contains(once)) {
+        return reason.replacen(once, today, 1);
+    }
+    if let Some(before) = reason.strip_suffix(FOUND.0).filter(|of| of.contains("self-test")) {
+        return format!("{before}{}", FOUND.1);
+    }
+    late(reason, flows).unwrap_or_else(|| reason.to_owned())
+}
+
+/// `requests of rtt left later (p90 346us) than they were in flight (p90 111us): ...`.
+fn late(reason: &str, flows: &[Flow]) -> Option<String> {
+    let (before, rest) = reason.split_once("requests of ")?;
+    let (name, rest) = rest.split_once(" left later (")?;
+    let (late, rest) = rest.split_once(") than they were ")?;
+    let (_, rest) = rest.split_once(" (")?;
+    let (flight, end) = rest.split_once("): ")?;
+    let across = flows.iter().any(|flow| flow.name == name && flow.way.across.is_some());
+    let (own, from_due) = if across {
+        ("one-way latency", "latencies from due are the client's own")
+    } else {
+        ("service time", OWN)
+    };
+    let said =
+        format!("the send delay of {name} ({late}) exceeds its {own} ({flight}): {from_due}");
+    (end == OWN).then(|| format!("{before}{said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_trust_tells_today_in_other_words_is_told_in_those() {
+        for (once, now) in [
+            (
+                "self-test, ipi: 78 of 79 gaps ascribed to the injector were made by it",
+                "self-test, ipi: 78 of 79 stalls ascribed to the injector were made by it",
+            ),
+            (
+                "second: requests of rtt left later (p90 346us) than they were in flight (p90 111us): \
+                 response times are the client's own",
+                "second: the send delay of rtt (p90 346us) exceeds its service time (p90 111us): response \
+                 times are the client's own",
+            ),
+            (
+                "requests of rtt left later (p99 3.00ms) than they were under way (p99 17.7us): response \
+                 times are the client's own",
+                "the send delay of rtt (p99 3.00ms) exceeds its service time (p99 17.7us): response times \
+                 are the client's own",
+            ),
+            (
+                "self-test, ipi: 499 of 500 interruptions were found",
+                "self-test, ipi: 499 of 500 interruptions were found, and all must be",
+            ),
+            (
+                "the self-test could not judge a single interruption",
+                "the self-test injected no interruption",
+            ),
+            (
+                "CPU 1: 7 gaps were counted but not kept one by one",
+                "CPU 1: 7 stalls were counted but not kept one by one",
+            ),
+            (
+                "the host changed during the run: cpu 1 went offline",
+                "this machine changed during the run: cpu 1 went offline",
+            ),
+        ] {
+            assert_eq!(today(once, &[]), now);
+            assert_eq!(today(now, &[]), now, "it is told so today");
+        }
+        for other in
+            ["trace lost 3 events", "requests of a left later", "no interruptions were found"]
+        {
+            assert_eq!(today(other, &[]), other);
+        }
+    }
+}

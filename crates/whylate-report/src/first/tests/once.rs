@@ -1,0 +1,155 @@
+//! Each reason is told once: no two sentences of a screen say the same, in whatever words.
+
+use whylate_model::run::Run;
+use whylate_model::trust::Trust;
+use whylate_model::warning::Warning;
+
+use super::{shown, style};
+use crate::kept::{kept, kinds};
+
+/// Words that say nothing about what a sentence is of.
+const COMMON: [&str; 14] = [
+    "and", "are", "been", "from", "have", "more", "than", "that", "the", "their", "was", "were",
+    "with", "within",
+];
+
+/// What a sentence says, as far as two can be compared.
+#[derive(Debug)]
+struct Said<'a> {
+    text: &'a str,
+    /// What stands before a colon, such as a flow or a part of a self-test, and behind it.
+    subject: Option<(&'a str, &'a str)>,
+    numbers: Vec<&'a str>,
+    words: Vec<String>,
+}
+
+impl<'a> Said<'a> {
+    fn of(text: &'a str) -> Self {
+        let around = |letter: char| !letter.is_alphanumeric() && letter != '%';
+        let bare = text.split_whitespace().map(|word| word.trim_matches(around));
+        let is_number = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
+        let (mut numbers, words): (Vec<&str>, Vec<&str>) = bare.partition(is_number);
+        // How sure two things are may be the same by their counts alone.
+        numbers.retain(|number| *number != "95%" && !number.contains('–'));
+        numbers.sort_unstable();
+        numbers.dedup();
+        let says = |word: &&str| word.len() > 2 && !COMMON.contains(word);
+        let words = words.into_iter().filter(says).map(str::to_lowercase);
+        Self { text, subject: text.split_once(": "), numbers, words: words.collect() }
+    }
+
+    /// Do both say the same? Two numbers are seldom the same by chance, and most words never are. The same of two
+    /// subjects is not the same.
+    fn is_as(&self, other: &Self) -> bool {
+        if let (Some((one, said)), Some((other, of_other))) = (self.subject, other.subject)
+            && one != other
+            && said == of_other
+        {
+            return false;
+        }
+        let same = |one: &[&str], other: &[&str]| one.iter().all(|of| other.contains(of));
+        let (one, two) = (&self.numbers, &other.numbers);
+        let by_numbers = one.len().min(two.len()) > 1 && (same(one, two) || same(two, one));
+        let shared = self.words.iter().filter(|word| other.words.contains(word)).count();
+        let least = self.words.len().min(other.words.len());
+        let by_words = least > 4 && shared * 4 >= least * 3;
+        by_numbers || (by_words && (one.is_empty() || two.is_empty()))
+    }
+}
+
+/// The sentences of the answer, the notes and the trust of a screen.
+fn sentences(screen: &str) -> Vec<String> {
+    let (own, _) = screen.split_once("More:").unwrap();
+    let (above, trust) = own.split_once("Trust: ").unwrap_or((own, ""));
+    let is_made = |line: &str| line.starts_with("Recorded ") || line.starts_with("Merged ");
+    let in_table = |line: &str| line.contains("  ") || line.ends_with("more: --full");
+    let above = above.lines().filter(|line| !is_made(line) && !in_table(line));
+    let flat = |of: &str| of.split_whitespace().collect::<Vec<_>>().join(" ");
+    let above = flat(&above.collect::<Vec<_>>().join(" "));
+    let trust = flat(trust);
+    let ends = above.split(". ").chain(trust.split(". ").flat_map(|of| of.split("; ")));
+    ends.map(|of| of.trim_end_matches('.').to_owned()).filter(|of| of.contains(' ')).collect()
+}
+
+/// Pairs of them that say the same.
+fn repeated(all: &[String]) -> Vec<String> {
+    let said: Vec<Said> = all.iter().map(|text| Said::of(text)).collect();
+    let pairs = said.iter().enumerate().flat_map(|(at, one)| {
+        said[at + 1..].iter().filter(|other| one.is_as(other)).map(|other| (one.text, other.text))
+    });
+    pairs.map(|(one, other)| format!("{one:?}\nand {other:?}")).collect()
+}
+
+#[test]
+fn no_two_sentences_of_a_kept_run_tell_the_same_reason() {
+    for kind in kinds() {
+        let run = kept(&kind).1;
+        let screen = shown(&run, style());
+        let twice = repeated(&sentences(&screen));
+        assert!(twice.is_empty(), "{kind}: {}\nin\n{screen}", twice.join("\n"));
+        // Those that have no room on the screen are counted on it.
+        let reasons: Vec<String> =
+            Trust::of(&run).reasons.into_iter().map(|reason| reason.what).collect();
+        let twice = repeated(&reasons);
+        assert!(twice.is_empty(), "{kind}: {}", twice.join("\n"));
+    }
+}
+
+#[test]
+fn sentences_that_say_the_same_in_other_words_are_found() {
+    let found = |all: [&str; 2]| !repeated(&all.map(str::to_owned)).is_empty();
+    for same in [
+        [
+            "The client fell behind: 86 of 2,000 requests left more than 50 µs late",
+            "requests were sent late: 86 of 2,000 left later than the tolerance of 50 µs, or never",
+        ],
+        [
+            "requests of rtt left later (p90 346 µs) than they were in flight (p90 111 µs)",
+            "the send delay of rtt (p90 346 µs) exceeds its service time (p90 111 µs)",
+        ],
+        [
+            "self-test, ipi: 78 of 79 gaps ascribed to the injector were made by it",
+            "self-test, ipi: 78 of 79 stalls ascribed to the injector were made by it",
+        ],
+        [
+            "Another whylate was running on this machine",
+            "another whylate process was running on the machine",
+        ],
+    ] {
+        assert!(found(same), "{same:?}");
+    }
+    for other in [
+        [
+            "self-test, ipi: 26 of 28 stalls ascribed to the injector were made by it",
+            "self-test, cpu hog: 26 of 28 stalls ascribed to the injector were made by it",
+        ],
+        [
+            "Of that, 58% has no kernel event",
+            "24% of the lost time is IRQ entry/exit, which no event covers",
+        ],
+        [
+            "Each of them lost 52%",
+            "two runs give no useful interval for their mean: merge five or more",
+        ],
+    ] {
+        assert!(!found(other), "{other:?}");
+    }
+}
+
+#[test]
+fn a_reason_that_the_answer_gives_leaves_its_advice_beside_the_trust() {
+    let mut run = kept("slow").1;
+    let told = |run: &Run| {
+        let screen = shown(run, style());
+        let (_, trust) = screen.split_once("Trust: ").unwrap();
+        let (trust, _) = trust.split_once("More:").unwrap();
+        trust.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let advice = "Give the client a CPU of its own, and --sched fifo:50.";
+    // The commands below have it.
+    let trust = told(&run);
+    assert!(!trust.contains("sent late") && !trust.contains(advice), "{trust}");
+    // Where nothing else limits trust, what to do is all that is left to say.
+    run.warnings.retain(|warning| matches!(warning, Warning::DeparturesDisturbed { .. }));
+    assert_eq!(told(&run), format!("limited. {advice}"));
+}

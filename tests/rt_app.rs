@@ -219,6 +219,7 @@ fn more_than_the_cpus_have_is_said_before_the_run_and_kept_with_it() {
         let (asked, threads, told) = found.unwrap_or_else(|| panic!("{words:?}"));
         assert!(asked > 1.0 && threads == count, "{told}");
         let text = String::from_utf8_lossy(&recorded.output.stderr).into_owned();
+        let told = whylate_report::respelled(&told, whylate_report::Letters::Unicode);
         let said = text.find(&told).unwrap_or_else(|| panic!("{told} is not in {text}"));
         // Before anything of the run itself is told.
         assert!(text[..said].trim().lines().all(|line| line.starts_with("line ")), "{text}");

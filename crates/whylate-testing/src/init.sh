@@ -51,7 +51,7 @@ measure() { # transport address serial port
     until read -r _ <"/tmp/$1.log"; do
         sleep 0.2
     done
-    whylate rtt "$2" --port "$1" --rate 200pps --duration 2s --warmup 500ms --wait block --no-trace \
+    whylate rtt "$2" --port "$1" --rate 200pps --duration 500ms --warmup 100ms --wait block --no-trace \
         --no-dma-latency --breakdown=stamps -o "/tmp/$1"
     echo "whylate rtt --port $1: $?"
     cat "/tmp/$1.log"

@@ -234,6 +234,13 @@ fn truncated_directories_are_refused_or_left_out_and_told() {
         let run = program::read(&into);
         assert_eq!((run.origins.len(), run.series[0].n), (1, 2_000));
         assert!(matches!(run.verdict, Verdict::Untrustworthy { .. }));
+
+        // What was left out of a sum is told of sums of it, too, and no better than of it.
+        let step = home.path().join(format!("step-{number}"));
+        let output = merge(&[], &[into, plant(100 + number as u64)], &step);
+        assert_eq!(output.status.code(), Some(4), "{}", program::said(&output));
+        let reasons = program::read(&step).verdict.reasons().join("; ");
+        assert!(reasons.contains("1 thing left out of the sum: "), "{reasons}");
     }
 }
 

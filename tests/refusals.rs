@@ -115,6 +115,101 @@ fn options_that_exclude_each_other_are_refused_before_anything_is_measured() {
 }
 
 #[test]
+fn options_of_a_box_are_refused_beside_two_captures_and_those_of_captures_beside_a_box() {
+    for option in [
+        &["--sizes", "64"][..],
+        &["--rate", "1kpps"],
+        &["--rounds", "3"],
+        &["--duration", "1s"],
+        &["--warmup", "1s"],
+        &["--cpus", "0"],
+        &["--box-cpus", "0"],
+        &["--transport", "udp"],
+        &["--wait", "spin"],
+        &["--interfaces", "a,b"],
+        &["--loopback", "a,b"],
+        &["--line", "a,b,c,d"],
+        &["--from", "198.18.0.1"],
+        &["--to", "198.18.0.2"],
+        &["--no-throughput"],
+        &["--trials", "3"],
+        &["--trial-time", "1s"],
+        &["--tolerated-loss", "1%"],
+        &["--fan-in", "4"],
+        &["--fan-in-from", "a,b"],
+        &["--fan-in-to", "c"],
+        &["--fan-in-takes", "1Gbit/s"],
+        &["--fan-in-sends", "2,1"],
+        &["--fan-in-weights", "2,1"],
+        &["--config", "local"],
+        &["--quick"],
+        &["--no-trace"],
+        &["--housekeeping", "0"],
+        &["--no-dma-latency"],
+    ] {
+        let words = [&["device", "--captures", "a", "b"], option].concat();
+        refused(&words, 2, &["--captures", option[0], "cannot be used with"]);
+    }
+    for option in [&["--window", "2s"][..], &["--ignore", "mac"], &["--stamped", "end"], &["--cut"]]
+    {
+        let words = [&["device", "--box", "bridge"], option].concat();
+        refused(&words, 2, &["--box", option[0], "cannot be used with"]);
+    }
+}
+
+#[test]
+fn options_of_a_search_that_is_left_out_and_addresses_of_a_bed_are_refused() {
+    for option in [["--trials", "3"], ["--trial-time", "1s"], ["--tolerated-loss", "1%"]] {
+        let words = [&["device", "--box", "bridge", "--no-throughput"][..], &option].concat();
+        refused(&words, 2, &["--no-throughput", option[0], "cannot be used with"]);
+    }
+    for option in [["--from", "198.18.0.1"], ["--to", "198.18.0.2"]] {
+        let words = [&["device", "--box", "bridge"][..], &option].concat();
+        let leave = format!("leave {} out", option[0]);
+        refused(&words, 2, &["test network of its own", &leave, "try: whylate device "]);
+    }
+}
+
+#[test]
+fn what_a_set_does_not_have_is_refused_with_the_option_that_is_of_it() {
+    let threads = ["threads", "--thread", "PERIODIC 1ms 8ms"];
+    for words in [&["wake"][..], &threads] {
+        let words = [words, &["--load", "disk,cpu:50%", "--bed", "lab"]].concat();
+        refused(&words, 2, &["network load", "leave --bed out"]);
+    }
+    refused(&[&threads[..], &["--rt-app-log", "logs"]].concat(), 2, &["leave --rt-app-log out"]);
+    let set = program::file("../examples/audio-video.toml");
+    let set = set.to_str().unwrap();
+    refused(&["rta", "--file", set, "--timer", "NATIVE"], 2, &["leave --timer out"]);
+}
+
+#[test]
+fn a_tenth_that_is_too_short_to_measure_is_refused_by_every_command_that_takes_one() {
+    for words in [
+        &["gaps"][..],
+        &["wake"],
+        &["rtt"],
+        &["threads", "--thread", "PERIODIC 1ms 8ms"],
+        &["rta", "--task", "1ms 8ms", "--run"],
+    ] {
+        let words = [words, &["--quick", "--duration", "99ms"]].concat();
+        refused(&words, 2, &["a tenth of 99.0ms is too short", "leave --quick out"]);
+    }
+}
+
+#[test]
+fn a_flow_has_a_count_in_flight_as_the_option_has() {
+    for number in ["0", "x", "-1"] {
+        let flow = format!("load: outstanding={number}");
+        refused(&["rtt", "--flow", &flow], 2, &[number, "write 1 or more, such as 8"]);
+        let option = format!("--outstanding={number}");
+        refused(&["rtt", &option], 2, &[number, "write 1 or more, such as 8"]);
+    }
+    let words = ["rtt", "--wait", "block", "--flow", "load: arrivals=closed outstanding=2"];
+    refused(&words, 2, &["load", "a closed loop has 1 request in flight", "leave outstanding out"]);
+}
+
+#[test]
 fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
     for words in [
         "gaps --cpus",

@@ -191,7 +191,8 @@ impl fmt::Display for Warning {
             }
             Self::OwnThreadsInTheWay { flow, left_out, requests } => write!(
                 f,
-                "{}: whylate's own threads had a CPU of an end during {left_out} of {requests} requests",
+                "{}: whylate's own threads ran on the client's or the reflector's CPU during {left_out} of \
+                 {requests} requests",
                 Printable(flow)
             ),
             Self::NotToBeHad { part, instead } => {

@@ -18,6 +18,7 @@ use crate::output;
 use crate::run::{Capture, FORMAT_VERSION, Run, Segment};
 use crate::segments;
 use crate::tap::TAP_FILE;
+use crate::text::Bytes;
 
 pub(crate) mod checked;
 mod departures;
@@ -149,10 +150,8 @@ impl RunDir {
         let json = serde_json::to_vec_pretty(run).map_err(|why| unreadable(why.to_string()))?;
         let json = digest::seal(&json);
         if json.len() as u64 > RUN_FILE_LIMIT {
-            return Err(unreadable(format!(
-                "{} bytes, and the most is {RUN_FILE_LIMIT}",
-                json.len()
-            )));
+            let (bytes, most) = (Bytes(json.len() as u64), Bytes(RUN_FILE_LIMIT));
+            return Err(unreadable(format!("{bytes}, and the most is {most}")));
         }
         let back: Result<Run, _> = serde_json::from_slice(&json);
         let back = back.map_err(|why| unreadable(at_line(&json, &why)))?;

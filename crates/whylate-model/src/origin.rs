@@ -55,6 +55,9 @@ pub struct Origin {
     pub warnings: Vec<Warning>,
     /// Its verdict.
     pub verdict: Verdict,
+    /// What limited trust in it and cannot be judged of a sum, one clause each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// Segments that hold its rows, with raw ticks, under their names in the merged directory.
     pub segments: Vec<Segment>,
     /// The load that was made beside it.

@@ -78,6 +78,9 @@ pub enum PredictedPolicy {
     Reservations,
 }
 
+/// Where overheads come from that somebody gave in numbers; others come from a run.
+pub const GIVEN: &str = "as given";
+
 /// What the operating system takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::cause::Coverage;
 use crate::device::Device;
 use crate::flow::Flow;
+use crate::origin::Origin;
 use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict};
 use crate::series::{Series, shown_label};
-use crate::text::nearly_all;
+use crate::text::{Printable, nearly_all};
 use crate::units::Nanos;
 
 mod measured;
@@ -38,8 +39,11 @@ const ENOUGH_RUNS: usize = 5;
 /// The percentile that headlines give beside the median.
 const HEADLINE: f64 = 99.0;
 
-/// What bounds of the time in a box must lie.
-pub const BELOW_THE_WHOLE: &str = "below what the whole way may take";
+/// What `--quick` costs.
+const QUICK: &str = "a quick run: a tenth of the usual time, so less is known about the tail";
+
+/// Why the time in a box has no bounds below what the whole way takes.
+pub const TOO_FEW_ROUNDS: &str = "rounds are too few to bound the time in the box";
 
 /// How far numbers may be trusted, from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -130,12 +134,10 @@ impl Trust {
         for flow in &run.flows {
             requests(flow, run, &mut trust);
         }
-        for what in run.device.iter().flat_map(|of| &of.doubts) {
-            trust.add(Level::Limited, what.clone());
-        }
-        if let Some(what) = run.device.as_deref().and_then(unbounded) {
+        for what in doubts(run) {
             trust.add(Level::Limited, what);
         }
+        recordings(run, &mut trust);
         unexplained(run, &mut trust);
         stolen(run, &mut trust);
         too_few(run, &mut trust);
@@ -165,6 +167,43 @@ impl Trust {
             self.reasons.push(Reason { level, what });
         }
     }
+}
+
+/// What limits trust in a recording and cannot be judged of a sum, which has the series of it alone: doubts about
+/// its device.
+#[must_use]
+pub fn doubts(run: &Run) -> Vec<String> {
+    let device = run.device.as_deref();
+    let own = device.into_iter().flat_map(|of| of.doubts.iter().cloned());
+    own.chain(device.and_then(unbounded)).collect()
+}
+
+/// What limits trust in recordings of a sum, each once, with whose it is where not all have it.
+fn recordings(run: &Run, trust: &mut Trust) {
+    let of = |origin: &Origin| {
+        let quick = is_quick(&origin.command_line).then(|| QUICK.to_owned());
+        origin.doubts.iter().cloned().chain(quick).collect::<Vec<_>>()
+    };
+    let all: Vec<Vec<String>> = run.origins.iter().map(of).collect();
+    let mut told: Vec<&String> = Vec::new();
+    for what in all.iter().flatten() {
+        if told.contains(&what) {
+            continue;
+        }
+        told.push(what);
+        let mut has = run.origins.iter().zip(&all).filter(|(_, doubts)| doubts.contains(what));
+        let (first, more) = (has.next(), has.count());
+        let what = match (first, more) {
+            (Some(_), more) if more + 1 == run.origins.len() => what.clone(),
+            (Some((origin, _)), 0) => format!("{}: {what}", Printable(&origin.directory)),
+            (_, more) => format!("{} of {} runs: {what}", more + 1, run.origins.len()),
+        };
+        trust.add(Level::Limited, what);
+    }
+}
+
+fn is_quick(command_line: &[String]) -> bool {
+    command_line.iter().any(|word| word == "--quick")
 }
 
 /// The verdict on a run that follows from its trust. A limit that was exceeded comes before doubts, which it keeps; a run
@@ -255,6 +294,12 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
         );
         trust.add(level, what);
     }
+    let is_first = run.flows.first().is_some_and(|first| first.name == flow.name);
+    if flow.asked.one_way && is_first && packets.unaccounted > 0 {
+        let what =
+            format!("how many of {} messages of {} came is unknown", packets.sent, flow.name);
+        trust.add(Level::Poor, what);
+    }
     if let Some((percent, late, service)) = own_time(flow, run) {
         let (own, from_due) = match flow.way.across {
             Some(_) => ("one-way latency", "latencies from due"),
@@ -313,9 +358,10 @@ fn unbounded(device: &Device) -> Option<String> {
         String::new()
     };
     let runs = first.runs;
-    let why = first.no_bounds.clone();
-    let why = why.unwrap_or_else(|| format!("{runs} rounds show none {BELOW_THE_WHOLE}"));
-    Some(format!("the time in the box has no bounds{at}: {why}"))
+    Some(match &first.no_bounds {
+        Some(why) => format!("the time in the box has no bounds{at}: {why}"),
+        None => format!("{runs} {TOO_FEW_ROUNDS}{at}"),
+    })
 }
 
 /// Time that the hypervisor gave to others.
@@ -365,9 +411,8 @@ fn too_few(run: &Run, trust: &mut Trust) {
 }
 
 fn how_it_ran(run: &Run, trust: &mut Trust) {
-    if run.command_line.iter().any(|word| word == "--quick") {
-        let what = "a quick run: a tenth of the usual time, so less is known about the tail";
-        trust.add(Level::Limited, what.to_owned());
+    if is_quick(&run.command_line) {
+        trust.add(Level::Limited, QUICK.to_owned());
     }
     if run.state == RunState::Running {
         trust.add(Level::Limited, "the run did not end: these are its last checkpoint".to_owned());

@@ -271,7 +271,7 @@ pub enum Warning {
         /// Which flow.
         flow: String,
     },
-    /// Threads of whylate itself had a CPU of an end of a flow while requests were in flight.
+    /// Threads of whylate itself ran on the client's or the reflector's CPU while requests were in flight.
     OwnThreadsInTheWay {
         /// Which flow.
         flow: String,

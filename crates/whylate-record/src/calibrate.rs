@@ -54,8 +54,8 @@ use part::{Left, Plan};
 use request::RATE_TIME;
 use setting::Setting;
 
-pub use kept::kept;
 pub(crate) use kept::trust;
+pub use kept::{is_poor, kept};
 pub use request::{Request, refusal};
 pub use whylate_model::calibration_parts::error_tags;
 

@@ -101,8 +101,8 @@ pub(crate) struct Screen {
     change: Option<String>,
     /// Where the rest is: commands, the first of which may be long.
     pub(crate) more: Vec<String>,
-    /// The page, which is the rest, too.
-    page: Option<String>,
+    /// The directory as a shell takes it, where there is one: its page is the rest, too.
+    directory: Option<String>,
     /// Names in what it is of that are no numbers, whatever they look like.
     names: Names,
     /// What the whole report has, where that is looked at.
@@ -269,10 +269,8 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
 
 /// With where the rest of it is.
 fn placed(mut screen: Screen, place: Place) -> Screen {
-    let path = for_a_shell(&place.directory.display().to_string());
-    screen.more.iter_mut().for_each(|command| *command = command.replace(DIRECTORY, &path));
-    screen.more.insert(0, format!("whylate report {path} --full"));
-    screen.page = Some(format!("{path}/report.html"));
+    screen.more.insert(0, format!("whylate report {DIRECTORY} --full"));
+    screen.directory = Some(for_a_shell(&place.directory.display().to_string()));
     screen
 }
 

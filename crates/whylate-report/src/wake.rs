@@ -78,7 +78,8 @@ fn later(wakes: &[WakeSummary]) -> Table {
     table
 }
 
-/// A column for each stage that took something from somebody; none where nothing is known.
+/// A column for each stage that took something from somebody, as shares of all its latency; none where nothing is
+/// known.
 fn split(wakes: &[WakeSummary]) -> Option<Table> {
     let mut stages: Vec<_> = wakes.iter().flat_map(|of| &of.split).map(|of| of.stage).collect();
     stages.sort_unstable();
@@ -89,11 +90,10 @@ fn split(wakes: &[WakeSummary]) -> Option<Table> {
     let mut table = Table::new("Wake-up latency by cause", &["thread", "latency"])
         .columns(stages.iter().map(ToString::to_string));
     for of in wakes {
-        let total: f64 = of.split.iter().map(|part| part.total_ns).sum();
         let row = [Value::from(of.thread.as_str()), Value::Time(of.late_ns)];
         table.row(row.into_iter().chain(stages.iter().map(|stage| {
             let part = of.split.iter().find(|part| part.stage == *stage);
-            part.map(|part| Value::Share(part.total_ns / total.max(1.0))).into()
+            part.map(|part| Value::Share(part.total_ns / of.late_ns.max(1.0))).into()
         })));
     }
     Some(table)

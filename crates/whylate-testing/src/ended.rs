@@ -98,6 +98,7 @@ fn is_by_noise(reason: &str, run: &Run) -> bool {
     by_steal
         || noise.any(|warning| warning.to_string() == reason)
         || is_of_late_requests(reason, run)
+        || is_of_no_account(reason, run)
         || is_of_a_starved_client(reason, run)
         || is_of_spoilt_trials(reason, run)
 }
@@ -111,6 +112,12 @@ fn is_of_late_requests(reason: &str, run: &Run) -> bool {
         let unanswered = format!("{lost} of {sent} requests of {} got no reply", flow.name);
         reason.starts_with(&late) || lost > 0 && reason.starts_with(&unanswered)
     })
+}
+
+/// Did a busy machine keep the other end from its account? Then a warning says that there is none.
+fn is_of_no_account(reason: &str, run: &Run) -> bool {
+    let none = |warning: &Warning| matches!(warning, Warning::NoAccount { .. });
+    reason.ends_with(" came is unknown") && run.warnings.iter().map(innermost).any(none)
 }
 
 /// Did a busy machine keep the client from its CPU until all its requests were too late to be sent? Those are

@@ -226,6 +226,13 @@ pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     }
 }
 
+/// Requests that may be in flight, of an option as of a flow in words.
+pub(crate) fn outstanding(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+        format!("`{text}` is no number of requests in flight: write 1 or more, such as 8")
+    })
+}
+
 /// Configurations of the host for a box, with commas between them: `local,local+isolset`.
 pub(crate) fn configurations(text: &str) -> Result<Configurations, String> {
     text.parse().map_err(|error: NoConfiguration| error.to_string())

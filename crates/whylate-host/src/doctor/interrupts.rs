@@ -203,7 +203,7 @@ fn moved(outcome: Outcome, exam: &Exam<'_>, numbers: &[u32]) -> Outcome {
              isolcpus=managed_irq,domain,{}",
             CpuList(&exam.cpus)
         ))
-        .advise("for one recording: whylate gaps --move-interrupts, which puts them back")
+        .advise("for one recording: whylate gaps --move-interrupts")
 }
 
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";

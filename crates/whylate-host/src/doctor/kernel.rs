@@ -87,9 +87,7 @@ fn clocksource(exam: &Exam<'_>) -> Outcome {
             if offers("tsc") {
                 outcome.run(format!("echo tsc > {DIR}/current_clocksource"))
             } else {
-                outcome
-                    .advise("the kernel's log says why it is not the tsc:")
-                    .run("dmesg | grep -i -e tsc -e clocksource")
+                outcome.advise("find out why:").run("dmesg | grep -i -e tsc -e clocksource")
             }
         }
         _ => Outcome::unknown("what the clock source costs is not known: no such source is known")

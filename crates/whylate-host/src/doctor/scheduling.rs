@@ -97,10 +97,7 @@ fn other_jobs(exam: &Exam<'_>) -> Outcome {
     } else {
         Outcome::note(finding)
     };
-    outcome
-        .seen(load.evidence)
-        .advise("stop what need not run; what runs, shows:")
-        .run("top -b -n 1 | head -20")
+    outcome.seen(load.evidence).advise("find and stop other jobs:").run("top -b -n 1 | head -20")
 }
 
 /// The fair server took the place of throttling with Linux 6.12, except under RT_GROUP_SCHED

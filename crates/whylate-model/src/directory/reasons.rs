@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::run::{Run, Verdict};
 
 /// Words of once, and those of today.
-const WORDS: [(&str, &str); 4] = [
+const WORDS: [(&str, &str); 5] = [
     (
         " gaps ascribed to the injector were made by it",
         " stalls ascribed to the injector were made by it",
@@ -15,6 +15,10 @@ const WORDS: [(&str, &str); 4] = [
     ("self-test could not judge a single interruption", "self-test injected no interruption"),
     (" gaps were counted but not kept one by one", " stalls were counted but not kept one by one"),
     ("the host changed during the run: ", "this machine changed during the run: "),
+    (
+        " own threads had a CPU of an end during ",
+        " own threads ran on the client's or the reflector's CPU during ",
+    ),
 ];
 
 /// What all interruptions being found says, once and today.
@@ -31,8 +35,10 @@ pub(super) fn settle(run: &mut Run) {
         *reason = today(reason, &run.flows);
     }
     // What a client thought of itself was a note of a device once.
-    for note in run.device.iter_mut().flat_map(|device| &mut device.notes) {
-        *note = today(note, &run.flows);
+    let of_device = run.device.iter_mut();
+    let of_device = of_device.flat_map(|device| device.notes.iter_mut().chain(&mut device.doubts));
+    for said in of_device {
+        *said = today(said, &run.flows);
     }
 }
 
@@ -109,6 +115,11 @@ mod tests {
             (
                 "the host changed during the run: cpu 1 went offline",
                 "this machine changed during the run: cpu 1 went offline",
+            ),
+            (
+                "rtt: whylate's own threads had a CPU of an end during 109 of 300 requests",
+                "rtt: whylate's own threads ran on the client's or the reflector's CPU during 109 of 300 \
+                 requests",
             ),
         ] {
             assert_eq!(today(once, &[]), now);

@@ -16,6 +16,12 @@ pub(super) fn nothing(run: &Run) -> bool {
     if !run.flows.is_empty() {
         return run.flows.iter().all(|flow| flow.packets.sent == 0);
     }
+    if let Some(backends) = &run.backends {
+        return backends.rows.iter().all(|row| row.measured.is_none());
+    }
+    if let Some(calibration) = &run.calibration {
+        return calibration.backends.is_empty();
+    }
     if is_of_another_kind(run) {
         return false;
     }
@@ -30,8 +36,6 @@ fn is_of_another_kind(run: &Run) -> bool {
         || run.forward.is_some()
         || run.delay.is_some()
         || run.watched.is_some()
-        || run.backends.is_some()
-        || run.calibration.is_some()
         || run.device.is_some()
 }
 

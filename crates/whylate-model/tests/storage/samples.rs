@@ -302,6 +302,7 @@ fn origin() -> Origin {
         worst: vec![worst()],
         warnings: vec![Warning::Interrupted],
         verdict: Verdict::Pending,
+        doubts: vec!["the time in the box has no bounds".to_owned()],
         segments: vec![segment("gaps-0002.parquet")],
         loads: vec![load()],
         switch_cost: None,

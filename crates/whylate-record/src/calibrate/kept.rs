@@ -25,13 +25,19 @@ pub(super) fn too_few(of: &CalibratedBackend) -> Option<String> {
     })
 }
 
-/// What of this calibration is kept. Nothing where an error was planted, where it was not finished, of
-/// backends with too few runs, or of clients of somebody else: no measurement of ours is one of theirs.
+/// Is the calibration itself not to be relied on? Then nothing else is.
+#[must_use]
+pub fn is_poor(run: &Run) -> bool {
+    whylate_model::trust::Trust::of(run).level() == whylate_model::trust::Level::Poor
+}
+
+/// What of this calibration is kept. Nothing where an error was planted, where it was not finished or trust in it is
+/// poor, of backends with too few runs, or of clients of somebody else: no measurement of ours is one of theirs.
 #[must_use]
 pub fn kept(run: &Run, directory: &Path, bytes: usize) -> Vec<Calibrated> {
     let Some(calibration) = &run.calibration else { return Vec::new() };
     let planted = run.calibration_parts.as_ref().is_some_and(|parts| !parts.planted.is_empty());
-    if planted || run.state != RunState::Complete {
+    if planted || run.state != RunState::Complete || is_poor(run) {
         return Vec::new();
     }
     let path = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
@@ -83,9 +89,28 @@ pub(crate) fn trust(
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::directory::parse_run;
     use whylate_model::host::Knob;
+    use whylate_model::run::Verdict;
 
     use super::*;
+
+    #[test]
+    fn a_calibration_in_which_trust_is_poor_is_kept_for_nobody() {
+        let json = include_str!("../../../../tests/runs/calibrate/run.json");
+        let mut run = parse_run(Path::new("run.json"), json.as_bytes()).unwrap();
+        (run.state, run.verdict) = (RunState::Complete, Verdict::Trustworthy);
+        run.warnings.clear();
+        for of in &mut run.calibration.as_mut().unwrap().backends {
+            of.runs = FEWEST_RUNS;
+        }
+        let kept = |run: &Run| kept(run, Path::new("run"), 64).len();
+        assert!(!is_poor(&run) && kept(&run) > 0);
+        let reasons = vec!["this machine changed during the run".to_owned()];
+        run.verdict = Verdict::Untrustworthy { reasons };
+        assert!(is_poor(&run));
+        assert_eq!(kept(&run), 0);
+    }
 
     #[test]
     fn a_later_measurement_is_told_its_limit_and_what_of_the_host_changed_since() {

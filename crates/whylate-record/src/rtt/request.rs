@@ -241,6 +241,9 @@ impl FlowRequest {
         if self.one_way && self.arrivals == Arrivals::Closed {
             return refuse("a closed loop waits for replies: leave one-way out");
         }
+        if self.most_under_way.is_some() && self.arrivals == Arrivals::Closed {
+            return refuse("a closed loop has 1 request in flight: leave outstanding out");
+        }
         match (self.direction, &self.target) {
             (Direction::Back, Target::At(_)) => {
                 refuse("only the other machine can send from its end: run whylate rtt there")

@@ -40,7 +40,7 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
         answer,
         notes,
         tables: vec![latency(run, style), taken::table_without_stalls(&taken)],
-        more: vec![gaps::next(run, &cpus)],
+        more: vec![gaps::next(run, "", &cpus)],
         ..Screen::default()
     }
 }

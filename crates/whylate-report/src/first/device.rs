@@ -7,7 +7,7 @@ use whylate_model::device::{
 use whylate_model::flow::Direction;
 use whylate_model::run::Run;
 use whylate_model::series::Quantile;
-use whylate_model::trust::BELOW_THE_WHOLE;
+use whylate_model::trust::TOO_FEW_ROUNDS;
 
 use super::{COMPARE, Screen, series};
 use crate::device::{UNKNOWN, bounded, came_and_lost, words};
@@ -170,7 +170,7 @@ fn not_bounded(of: &Device) -> Option<String> {
     let unknown =
         |one: &&DeviceAtSize| BOX.iter().any(|percent| in_the_box(one, *percent) == UNKNOWN);
     let runs = of.sizes.iter().filter(|one| one.is_bounded()).find(unknown)?.runs;
-    Some(format!("Unknown: {runs} rounds show no bound {BELOW_THE_WHOLE}."))
+    Some(format!("Unknown: {runs} {TOO_FEW_ROUNDS}; record more (--rounds)."))
 }
 
 /// Why sizes lack some of their bounds, by the first of them.

@@ -85,13 +85,17 @@ fn problems(of: &Diagnosis) -> Table {
     table
 }
 
-/// The first way to fix it whose words fit a line.
+/// The first way to fix it whose words fit a line. What leads to a command stands with that and never alone.
 fn fix(symptom: &Symptom) -> String {
-    let said = symptom.remedy.iter().map(|remedy| match remedy {
-        Remedy::Command(line) => format!("$ {line}"),
-        Remedy::Advice(text) => text.clone(),
-    });
-    let said: Vec<String> = said.collect();
+    let (mut said, mut lead) = (Vec::new(), None);
+    for remedy in &symptom.remedy {
+        match (remedy, lead.take()) {
+            (Remedy::Advice(text), _) if text.ends_with(':') => lead = Some(text),
+            (Remedy::Advice(text), _) => said.push(text.clone()),
+            (Remedy::Command(line), Some(lead)) => said.push(format!("{lead} {line}")),
+            (Remedy::Command(line), None) => said.push(format!("$ {line}")),
+        }
+    }
     let fits = said.iter().find(|text| text.chars().count() <= ROOM).or(said.first());
     fits.cloned().unwrap_or_else(|| "nothing fixes it from here".to_owned())
 }

@@ -13,6 +13,9 @@ use crate::spans::{Name, Sentence, sentence};
 
 /// Lengths for which rates are shown, where the threshold lets them be known.
 const LENGTHS: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000), Nanos(1_000_000)];
+/// The command, as it stands behind the program. A longer list of CPUs is left out of one.
+const GAPS: &str = " gaps";
+const LIST: usize = 24;
 /// Rows of CPUs where there are more than [`ALL`].
 const WORST: usize = 5;
 const ALL: usize = 8;
@@ -104,7 +107,7 @@ fn of_one(run: &Run, gaps: &GapSummary) -> Screen {
     }
     let second = selftest::inferred(run).or_else(|| rates(gaps));
     let tables = [table].into_iter().chain(second).collect();
-    Screen { answer, tables, more: vec![next(run, &[gaps.cpu])], ..Screen::default() }
+    Screen { answer, tables, more: vec![next(run, GAPS, &[gaps.cpu])], ..Screen::default() }
 }
 
 /// Stalls per second of at least each length.
@@ -172,14 +175,20 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
     }
     let table = if all.len() > ALL { table.most(WORST) } else { table };
     let cpus: Vec<CpuId> = all.iter().map(|gaps| gaps.cpu).collect();
-    Screen { answer, tables: vec![table], more: vec![next(run, &cpus)], ..Screen::default() }
+    Screen { answer, tables: vec![table], more: vec![next(run, GAPS, &cpus)], ..Screen::default() }
 }
 
-/// What tells more of why.
-pub(super) fn next(run: &Run, cpus: &[CpuId]) -> String {
+/// What tells more of why: the run's own command as root, or the settings of its CPUs. The path that sudo looks
+/// through lacks where cargo installs programs.
+pub(super) fn next(run: &Run, command: &str, cpus: &[CpuId]) -> String {
+    let list = match CpuList(cpus).to_string() {
+        long if long.len() > LIST => "...".to_owned(),
+        list => list,
+    };
     if run.evidence.trace.is_none() && run.causes.iter().any(|total| total.lost_ns > 0.0) {
-        "sudo whylate gaps  names the tasks and interrupts".to_owned()
+        let whylate = "sudo \"$(command -v whylate)\"";
+        format!("{whylate}{command} --cpus {list}  names tasks and interrupts")
     } else {
-        format!("whylate doctor --cpus {}  lists settings that cause stalls", CpuList(cpus))
+        format!("whylate doctor --cpus {list}  lists settings that cause stalls")
     }
 }

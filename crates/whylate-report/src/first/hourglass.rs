@@ -14,7 +14,7 @@ pub(super) fn is_it(run: &Run) -> bool {
 
 /// That of a set of threads, with the lines of the paper's program in place of the table of deadlines.
 pub(super) fn screen(run: &Run) -> Screen {
-    let lines = "{directory}/hourglass.txt  has the trace in the paper's format (--raw)".to_owned();
+    let lines = "{directory}/hourglass.txt  has the paper's trace (--raw)".to_owned();
     if !threads::is_it(run) {
         return Screen { more: vec![lines], ..received::screen(run) };
     }

@@ -8,7 +8,7 @@ use whylate_model::Printable;
 use whylate_model::trust::Level;
 
 use super::names::apart;
-use super::{Screen, trusted};
+use super::{DIRECTORY, Screen, trusted};
 use crate::doc::Table;
 use crate::numbers::scale::{Letters, Unit};
 use crate::numbers::{Cell, Names};
@@ -32,6 +32,9 @@ pub(super) const LABEL: usize = 30;
 const WORDS: usize = 24;
 /// Lines of a text beside a name.
 const TEXT: usize = 2;
+/// What commands stand behind, and where a page is that has no room for its path.
+const MORE: &str = "More:  ";
+const HERE: &str = "report.html there";
 /// Between two columns.
 pub(super) const APART: usize = 2;
 
@@ -52,7 +55,7 @@ pub(super) fn write(screen: &Screen, style: Style) -> String {
         .trust
         .as_ref()
         .map(|trust| (trust.level(), trusted::lines(trust, screen, &fitting, most(TRUST))));
-    let more = fitting.more(screen.change.as_deref(), &screen.more, screen.page.as_deref());
+    let more = fitting.more(screen);
     let of_trust = trust.as_ref().map_or(0, |(_, lines)| lines.len());
     let others = recorded.len() + answer.len() + of_trust + more.len() + APARTS;
     let room = most(LINES).saturating_sub(others);
@@ -182,22 +185,46 @@ impl Fitting<'_> {
         all.into_iter().find(|lines| lines.len() <= most).unwrap_or_default()
     }
 
-    /// What to change, and commands, none of which is broken or changed: what is long stands on a line of its own.
-    /// The page has the line of the first where that has room.
-    fn more(&self, change: Option<&str>, commands: &[String], page: Option<&str>) -> Vec<String> {
+    /// What to change, and commands, none of which is broken: what one is for goes before the command does. The page
+    /// has the line of the first where that has room. A directory whose path leaves no room for a command has a name.
+    fn more(&self, screen: &Screen) -> Vec<String> {
         let mut lines: Vec<String> =
-            change.iter().flat_map(|said| self.wrapped(said, "More:  ")).collect();
-        for (at, command) in commands.iter().enumerate() {
-            let first = if lines.is_empty() { "More:  " } else { "       " };
-            let command = Printable(command).to_string();
-            // One that names a directory has no line of its own for it, but for the first.
-            if at > 0 && first.len() + columns(&command) > self.width.max(COLUMNS) {
-                continue;
+            screen.change.iter().flat_map(|said| self.wrapped(said, MORE)).collect();
+        let fits = |said: &str, width: usize| MORE.len() + columns(said) <= width;
+        let width = self.width.max(COLUMNS);
+        let path = screen.directory.as_deref();
+        // With the path the page has to have room, too.
+        let is_long = |(at, command): (usize, &String), path: &str| {
+            let page = if at == 0 { format!(", or open {HERE}") } else { String::new() };
+            let told = format!("{}{page}", alone(command).replace(DIRECTORY, path));
+            command.contains(DIRECTORY) && !fits(&told, width)
+        };
+        let mut told = Vec::new();
+        let place = match path {
+            Some(path) if screen.more.iter().enumerate().any(|of| is_long(of, path)) => {
+                told.push(format!("D={path}"));
+                "\"$D\""
             }
-            let with_page =
-                page.filter(|_| at == 0).map(|page| format!("{command}, or open {page}"));
-            let fits = |command: &String| first.len() + columns(command) <= self.width;
-            lines.push(format!("{first}{}", with_page.filter(fits).unwrap_or(command)));
+            _ => path.unwrap_or_default(),
+        };
+        for (at, command) in screen.more.iter().enumerate() {
+            let command = Printable(&command.replace(DIRECTORY, place)).to_string();
+            let pages =
+                path.filter(|_| at == 0).map(|_| [format!("{place}/report.html"), HERE.to_owned()]);
+            let pages =
+                pages.into_iter().flatten().map(|page| format!("{command}, or open {page}"));
+            let with_page = pages.into_iter().find(|said| fits(said, self.width));
+            let alone = alone(&command);
+            let whole = with_page.unwrap_or_else(|| command.clone());
+            if fits(&whole, width) {
+                told.push(whole);
+            } else if at == 0 || fits(alone, width) {
+                told.push(alone.to_owned());
+            }
+        }
+        for said in told {
+            let first = if lines.is_empty() { MORE } else { "       " };
+            lines.push(format!("{first}{said}"));
         }
         lines
     }
@@ -341,6 +368,11 @@ impl Fitting<'_> {
         }
         all
     }
+}
+
+/// A command without what it is for.
+fn alone(command: &str) -> &str {
+    command.split_once("  ").map_or(command, |(command, _)| command)
 }
 
 /// How many entries a table has.

@@ -40,7 +40,7 @@ pub(super) fn screen(run: &Run) -> Screen {
         ]);
     }
     let worst = worst_first.first().and_then(|of| cell(of));
-    let more = worst.map(|cell| format!("whylate report {DIRECTORY}/{cell}  has its causes"));
+    let more = worst.map(|cell| format!("whylate report {DIRECTORY}/{cell}  says why"));
     Screen {
         answer: answer(run, &worst_first),
         tables: vec![table],

@@ -135,9 +135,7 @@ fn figure(here: &Here) -> (String, String) {
 /// What tells more: the experiment that differs first, by itself.
 fn next(paper: &Paper, differs: &[Compared]) -> Vec<String> {
     let Some((scenario, _)) = differs.first() else {
-        return vec![format!(
-            "whylate compare {DIRECTORY}/PART OTHER  compares a part with another run"
-        )];
+        return vec![format!("whylate compare {DIRECTORY}/PART OTHER  compares one part")];
     };
     let (name, place) = (for_a_shell(&paper.name), for_a_shell(&scenario.place));
     let does = if paper.quick { "has narrower intervals" } else { "repeats that one" };

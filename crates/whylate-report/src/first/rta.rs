@@ -1,12 +1,14 @@
 //! Do tasks take no longer than was predicted?
 
-use whylate_model::prediction::{MachineCause, PredictedResponse, PredictedTask, Prediction};
+use whylate_model::prediction::{
+    GIVEN, MachineCause, PredictedResponse, PredictedTask, Prediction,
+};
 use whylate_model::run::Run;
 use whylate_model::{Nanos, Printable};
 
 use super::by_task::{self, Counted};
 use super::taken::UNKNOWN;
-use super::{Screen, series, threads};
+use super::{COMPARE, Screen, series, threads};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::prediction::{Exceeded, exceeded};
@@ -15,6 +17,9 @@ use crate::threads::share;
 
 /// Sets of more tasks show those first of which most jobs took longer.
 const IN_ORDER: usize = 4;
+
+/// What predicts with the overheads and the release jitter of this machine.
+const MEASURED: &str = "whylate rta ... --run --overhead measured --jitter measured";
 
 /// Is it a recording of tasks that were predicted?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -45,10 +50,14 @@ pub(super) fn screen(run: &Run) -> Screen {
             "Overheads (switches, interrupts, wake-ups) are left out of the prediction.".to_owned(),
         );
     }
-    let more =
-        "whylate rta ... --run --overhead measured  adds measured overheads to the prediction";
+    let more = if has_measured_overheads(of) { COMPARE } else { MEASURED };
     let tables = vec![table, why];
     Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
+}
+
+/// Overheads that somebody gave are those of no machine.
+fn has_measured_overheads(of: &Prediction) -> bool {
+    of.overheads.as_ref().is_some_and(|of| of.from != GIVEN)
 }
 
 /// The jobs of a task that took longer than was predicted, each by one cause; none in a run before jobs were

@@ -16,7 +16,7 @@ use crate::terminal::Style;
 use crate::trusted;
 
 /// What to do about a client that was late.
-const ON_TIME: &str = "whylate rtt --cpus CPU --sched fifo:50  keeps the client on time";
+const ON_TIME: &str = "whylate rtt ... --cpus CPU --sched fifo:50  may keep the client on time";
 
 /// Is it a recording of requests, or of messages that nobody answers?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -203,8 +203,12 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
     }
 }
 
-/// The three times of the first flow, and the first of them of each other one.
-pub(super) fn latency(run: &Run, style: Style) -> Table {
+/// Times with their percentiles, each by its name.
+pub(super) fn times_of<'a>(
+    run: &Run,
+    style: Style,
+    rows: impl IntoIterator<Item = (String, &'a Series)>,
+) -> Table {
     let percents: Vec<f64> = style.percentiles.percents().collect();
     let mut head = vec!["latency".to_owned(), "min".to_owned()];
     for percent in &percents {
@@ -216,7 +220,7 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
     head.push("max".to_owned());
     let heads: Vec<&str> = head.iter().map(String::as_str).collect();
     let mut table = Table::new("", &heads);
-    let mut row = |label: String, of: &Series| {
+    for (label, of) in rows {
         let mut cells = vec![Cell::from(label), series::min(of)];
         for percent in &percents {
             let is_beyond = trusted::is_beyond(run, &of.name, *percent);
@@ -227,7 +231,13 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
         }
         cells.push(series::max(of).marked(trusted::is_beyond(run, &of.name, series::TAIL)));
         table.row(cells);
-    };
+    }
+    table
+}
+
+/// The three times of the first flow, and the first of them of each other one.
+pub(super) fn latency(run: &Run, style: Style) -> Table {
+    let mut rows = Vec::new();
     for (at, flow) in run.flows.iter().enumerate() {
         let of_flow = |what: &str| {
             if run.flows.len() == 1 { what.to_owned() } else { format!("{}: {what}", flow.name) }
@@ -240,10 +250,10 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
             .filter_map(|(name, what)| Some((series::named(run, name.as_ref()?)?, what)));
         // Of the others the first alone: `--full` has all of them.
         for (series, what) in known.take(if at == 0 { 3 } else { 1 }) {
-            row(of_flow(what), series);
+            rows.push((of_flow(what), series));
         }
     }
-    table
+    times_of(run, style, rows)
 }
 
 /// One of the counts of requests.

@@ -5,6 +5,7 @@ use whylate_model::run::{Run, SelfTestKind};
 
 use super::Screen;
 use super::layout::name;
+use super::trusted::NONE_INJECTED;
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::selftest::{InAll, part as of};
@@ -24,8 +25,10 @@ pub(super) fn screen(run: &Run) -> Screen {
     for (kind, why) in &test.skipped {
         notes.push(format!("Not injected: {} ({}).", name(kind), why.trim_end_matches('.')));
     }
+    let is_none = InAll::of(&test.kinds).injected == 0;
     Screen {
         answer: answer(&test.kinds),
+        answered: is_none.then(|| NONE_INJECTED.to_owned()).into_iter().collect(),
         tables: [table(&test.kinds)].into_iter().chain(inferred(run)).collect(),
         notes,
         more: vec![

@@ -2,6 +2,7 @@
 
 use whylate_model::breakdown::{Breakdown, Composition, Part, PartShare};
 use whylate_model::run::Run;
+use whylate_model::series::Series;
 
 use super::layout::{COLUMNS, LABEL, short};
 use super::{COMPARE, Screen, rtt, series};
@@ -13,6 +14,8 @@ use crate::terminal::Style;
 
 /// Parts that a sentence names.
 const SAID: usize = 2;
+/// What the end of a line may lack because a word had no room.
+const BROKEN: usize = 12;
 
 /// Is it a recording of requests that were taken apart, and of nothing that is a question of its own?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -39,11 +42,11 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
         let took = sentence![mean(composition), " on average", more, "."].said();
         format!("Slow requests (above the {percentile} of {from}) took {took}")
     });
-    let tables: Vec<Table> = match latency(run, style) {
-        Some(latency) => vec![latency, parts(of).most(BESIDE_LATENCY)],
-        None if run.watched.is_none() => vec![parts(of).most(BESIDE_LATENCY)],
-        None => vec![parts(of)],
+    let parts = match run.watched {
+        Some(_) => parts(of),
+        None => parts(of).most(BESIDE_LATENCY),
     };
+    let tables: Vec<Table> = latency(run, of, style).into_iter().chain([parts]).collect();
     Screen {
         answer: answer(run, of),
         notes: rtt::beyond(&tables).into_iter().chain(slow).collect(),
@@ -53,11 +56,19 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     }
 }
 
-/// The times that the answer is about, where they are a client's.
-fn latency(run: &Run, style: Style) -> Option<Table> {
-    let own =
-        run.watched.is_none() && run.flows.first().is_some_and(|of| rtt::times(run, of).is_some());
+/// The times that the answer is about: a client's, or those of the requests that were seen.
+fn latency(run: &Run, of: &Breakdown, style: Style) -> Option<Table> {
+    if run.watched.is_some() {
+        let row = ("whole request".to_owned(), whole(run, of)?);
+        return Some(rtt::times_of(run, style, [row]));
+    }
+    let own = run.flows.first().is_some_and(|of| rtt::times(run, of).is_some());
     own.then(|| rtt::latency(run, style))
+}
+
+/// The series of whole requests; runs without it know no more than their mean.
+fn whole<'a>(run: &'a Run, of: &Breakdown) -> Option<&'a Series> {
+    series::named(run, of.series.as_ref()?)
 }
 
 fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {
@@ -69,7 +80,12 @@ fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {
                 return vec![none, sentence![Told::of(super::trusted::upper(QUIET)), "."]];
             }
             let requests = sentence![Value::Count(of.requests), " requests of ", whom];
-            sentence![requests, " took ", mean(&of.all), " on average."]
+            match whole(run, of) {
+                Some(whole) => {
+                    sentence![requests, ": ", series::said(whole), "; mean ", mean(&of.all), "."]
+                }
+                None => sentence![requests, " took ", mean(&of.all), " on average."],
+            }
         }
         (None, Some(flow)) => rtt::headline(run, flow),
         (None, None) => return Vec::new(),
@@ -80,7 +96,13 @@ fn answer(run: &Run, of: &Breakdown) -> Vec<Sentence> {
             None => sentence!["Of ", mean(&of.all), " on average, ", parts, "."],
         })
     };
-    let fits = parts(SAID).filter(|of| of.said().chars().count() <= COLUMNS).or(parts(1));
+    // Where the first sentence goes on in the second line, the rest of that is what there is room for.
+    let letters = |of: &Sentence| of.said().chars().count();
+    let beyond = match letters(&begin) {
+        fits if fits <= COLUMNS => 0,
+        more => more - COLUMNS + BROKEN,
+    };
+    let fits = parts(SAID).filter(|of| letters(of) + beyond <= COLUMNS).or(parts(1));
     vec![begin, fits.unwrap_or_else(|| "None of them was taken apart.".into())]
 }
 

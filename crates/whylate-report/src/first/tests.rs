@@ -19,6 +19,7 @@ mod compare;
 mod doctor;
 mod lab;
 mod large;
+mod more;
 mod once;
 mod papers;
 mod planted;

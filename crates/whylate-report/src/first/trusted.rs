@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use whylate_model::trust::{BELOW_THE_WHOLE, Level, Reason, Trust};
+use whylate_model::trust::{Level, Reason, TOO_FEW_ROUNDS, Trust};
 use whylate_model::warning::Warning;
 
 use super::Screen;
@@ -11,6 +11,8 @@ use super::layout::Fitting;
 /// Reasons that are told; the others are counted.
 const REASONS: usize = 2;
 const LABEL: &str = "Trust: ";
+/// That of a self-test with nothing to judge.
+pub(super) const NONE_INJECTED: &str = "the self-test injected no interruption";
 
 /// Other measurements at the same time are one reason, however many there were, and are told without the numbers of
 /// their processes; with what to do about each reason.
@@ -37,20 +39,21 @@ pub(super) fn others_once(
         trust.reasons.insert(first, Reason { level, what: what.clone() });
         advice.insert(0, (what, format!("Wait until {they} ended, and record again.")));
     }
-    for (end, what_to_do) in WITHOUT_WARNING {
-        let of_it = trust.reasons.iter().filter(|of| of.what.ends_with(end));
+    for (words, what_to_do) in WITHOUT_WARNING {
+        let of_it = trust.reasons.iter().filter(|of| of.what.contains(words));
         advice.extend(of_it.map(|reason| (reason.what.clone(), what_to_do.to_owned())));
     }
     (trust, advice)
 }
 
-/// The end of each reason that no warning gave, and what to do about it.
-const WITHOUT_WARNING: [(&str, &str); 2] = [
+/// Words of each reason that no warning gave, and what to do about it.
+const WITHOUT_WARNING: [(&str, &str); 3] = [
     (
         "of the lost time has no kernel event",
         "Look for its cause with hwlatdetect, or on the hypervisor's side.",
     ),
-    (BELOW_THE_WHOLE, "Record more rounds (--rounds)."),
+    (TOO_FEW_ROUNDS, "Record more rounds (--rounds)."),
+    (NONE_INJECTED, "Record it again as root, and let it end by itself."),
 ];
 
 /// What to do about each reason that a warning gave: the last sentence of its advice.

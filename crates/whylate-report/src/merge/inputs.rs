@@ -10,7 +10,7 @@ use whylate_model::origin::{Origin, Share};
 use whylate_model::run::{Run, Segment};
 use whylate_model::series::Series;
 use whylate_model::trust;
-use whylate_model::{ModelError, Nanos, Printable, segments};
+use whylate_model::{Bytes, ModelError, Nanos, Printable, segments};
 
 use super::spread::across_cpus;
 use super::{MOST_ORIGINS, MOST_SERIES, Request, distrust, skipped};
@@ -75,8 +75,11 @@ impl Inputs {
         }
         if request.tables && bytes > request.table_bytes {
             return Err(ReportError::TooMuch {
-                what: format!("the tables have {bytes} bytes (--without-tables leaves them out)"),
-                most: format!("{} (--max-disk)", request.table_bytes),
+                what: format!(
+                    "the tables have {} (--without-tables leaves them out)",
+                    Bytes(bytes)
+                ),
+                most: format!("{} (--max-disk)", Bytes(request.table_bytes)),
             });
         }
         checked.count_those_without_skipped(seen.contains_key(skipped::CORRECTED));
@@ -237,6 +240,12 @@ fn has_cells(path: &Path) -> bool {
 /// The recordings of a run: one, or those that it was merged from.
 fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
     if run.is_merged() {
+        let own = reasons_of_the_sum(&run);
+        for reason in own {
+            // Any of them has it on.
+            let first = &mut run.origins[0].verdict;
+            distrust(first, format!("in the sum `{directory}`, {reason}"));
+        }
         for origin in &mut run.origins {
             origin.segments = Vec::new();
             for problem in &run.files.problems {
@@ -251,7 +260,7 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
     }
     let shares = run.series.iter().map(|series| share(&run, series, across_cpus)).collect();
     let series = joined(shares);
-    let verdict = trust::verdict(&run);
+    let (verdict, doubts) = (trust::verdict(&run), trust::doubts(&run));
     run.worst.sort_by_key(|gap| std::cmp::Reverse(gap.length));
     run.worst.truncate(WORST_OF_ONE);
     vec![Origin {
@@ -268,10 +277,25 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
         worst: run.worst,
         warnings: run.warnings,
         verdict,
+        doubts,
         segments: Vec::<Segment>::new(),
         loads: run.loads,
         switch_cost: run.switch_cost,
     }]
+}
+
+/// Why a sum is not to be trusted for itself, and not for one of its recordings: what was left out of it.
+fn reasons_of_the_sum(run: &Run) -> Vec<String> {
+    let named = |reason: &str, origin: &Origin| {
+        reason
+            .strip_prefix(&Printable(&origin.directory).to_string())
+            .is_some_and(|rest| rest.starts_with(": "))
+    };
+    let is_own = |reason: &&String| {
+        let is_rest = reason.starts_with("and ") && reason.ends_with(" more reasons");
+        !is_rest && !run.origins.iter().any(|origin| named(reason, origin))
+    };
+    run.verdict.reasons().iter().filter(is_own).cloned().collect()
 }
 
 /// One share of each series: the CPUs of a recording together where they have one name in the sum.

@@ -227,8 +227,9 @@ impl<'a> Merging<'a> {
         if !self.left_out.is_empty() {
             let mut what = self.left_out.clone();
             what.truncate(MOST_REASONS);
-            let reason =
-                format!("{} things left out of the sum: {}", self.left_out.len(), what.join("; "));
+            let many = self.left_out.len();
+            let things = if many == 1 { "thing" } else { "things" };
+            let reason = format!("{many} {things} left out of the sum: {}", what.join("; "));
             distrust(&mut verdict, reason);
         }
         let beginning = Beginning {

@@ -94,15 +94,16 @@ pub(crate) struct Calibrate {
         default_value = "10us,50us"
     )]
     pub(crate) delays: Vec<Nanos>,
-    /// Independent runs of each backend
+    /// Independent runs of each backend [default: 3, or 2 with --quick]
     #[arg(
+        help = "Independent runs of each backend [3]",
+        long_help,
         help_heading = "Traffic",
         long,
         value_name = "N",
-        default_value_t = 3,
         value_parser = clap::value_parser!(u32).range(1..=100)
     )]
-    pub(crate) runs: u32,
+    pub(crate) runs: Option<u32>,
     /// Length of a run at the first delay; those at others and back to back are a quarter of it
     #[arg(
         help = "Length of a run at the first delay",

@@ -1,5 +1,6 @@
 //! `whylate device`.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -78,7 +79,12 @@ pub(crate) struct Device {
         long,
         num_args = 2,
         value_names = ["IN", "OUT"],
-        conflicts_with = "the_box"
+        conflicts_with_all = [
+            "the_box", "sizes", "rate", "rounds", "duration", "cpus", "box_cpus", "transport", "interfaces",
+            "loopback", "fan_in", "line", "from", "to", "wait", "warmup", "no_throughput", "trials",
+            "trial_time", "tolerated_loss", "fan_in_from", "fan_in_to", "fan_in_takes", "fan_in_sends",
+            "fan_in_weights", "config", "quick", "no_trace", "housekeeping", "no_dma_latency"
+        ]
     )]
     pub(crate) captures: Option<Vec<PathBuf>>,
     /// Sizes of frames in bytes, check sequence included
@@ -97,16 +103,15 @@ pub(crate) struct Device {
     pub(crate) rate: Rate,
     /// Rounds: in each of them everything is measured once, in a random order. With few rounds the
     /// bounds are wide: at the confidence of a report three reach four times as many standard
-    /// errors as five
+    /// errors as five [default: 5, or 3 with --quick]
     #[arg(
-        help = "Rounds; few of them make the bounds wide",
+        help = "Rounds; few of them make the bounds wide [5]",
         long_help,
         help_heading = "Traffic",
         long,
-        value_name = "N",
-        default_value_t = 5
+        value_name = "N"
     )]
-    pub(crate) rounds: u32,
+    pub(crate) rounds: Option<u32>,
     /// How long to measure each size
     #[arg(
         help_heading = "Traffic",
@@ -172,7 +177,8 @@ pub(crate) struct Device {
         value_enum,
         value_name = "WHAT",
         value_delimiter = ',',
-        requires = "captures"
+        requires = "captures",
+        conflicts_with = "the_box"
     )]
     pub(crate) ignore: Vec<Ignored>,
     /// Which bit of a packet its timestamp belongs to: start or end; two separated by a comma for
@@ -185,7 +191,8 @@ pub(crate) struct Device {
         value_enum,
         value_name = "POINT",
         value_delimiter = ',',
-        requires = "captures"
+        requires = "captures",
+        conflicts_with = "the_box"
     )]
     pub(crate) stamped: Vec<StampedAt>,
     /// Packets with the same bytes are the same packet only when they are no further apart than
@@ -197,7 +204,9 @@ pub(crate) struct Device {
         long,
         value_name = "TIME",
         value_parser = parse::limit,
-        default_value = "1s"
+        default_value = "1s",
+        requires = "captures",
+        conflicts_with = "the_box"
     )]
     pub(crate) window: Nanos,
     /// Use the whole packets of a capture that ends in the middle of one
@@ -206,7 +215,8 @@ pub(crate) struct Device {
         long_help,
         help_heading = "Two captures",
         long,
-        requires = "captures"
+        requires = "captures",
+        conflicts_with = "the_box"
     )]
     pub(crate) cut: bool,
     /// Four interfaces for a delay line beside a real box: cables join the first two and the last
@@ -220,24 +230,24 @@ pub(crate) struct Device {
         value_delimiter = ','
     )]
     pub(crate) line: Vec<String>,
-    /// Address of the first interface, which the kernel need not have
+    /// Address of the first interface, which the kernel need not have [default: 198.18.0.1]
     #[arg(
-        help = "Address of the first interface",
+        help = "Address of the first interface [198.18.0.1]",
         long_help,
         help_heading = "What to measure",
         long,
-        value_name = "ADDRESS",
-        default_value = "198.18.0.1"
+        value_name = "ADDRESS"
     )]
-    pub(crate) from: std::net::Ipv4Addr,
-    /// Address of the second interface
+    pub(crate) from: Option<Ipv4Addr>,
+    /// Address of the second interface [default: 198.18.0.2]
     #[arg(
+        help = "Address of the second interface [198.18.0.2]",
+        long_help,
         help_heading = "What to measure",
         long,
-        value_name = "ADDRESS",
-        default_value = "198.18.0.2"
+        value_name = "ADDRESS"
     )]
-    pub(crate) to: std::net::Ipv4Addr,
+    pub(crate) to: Option<Ipv4Addr>,
     /// How the client waits: spin, busy-poll, block, ...
     #[arg(
         help = "block, poll, epoll, busy-poll, spin or io-uring",
@@ -248,29 +258,30 @@ pub(crate) struct Device {
         default_value = "spin"
     )]
     pub(crate) wait: Wait,
-    /// Warm-up time before each measurement, discarded
+    /// Warm-up time before each measurement, discarded [default: 100ms, or 10ms with --quick]
     #[arg(
-        help = "Warm-up time before each measurement",
+        help = "Warm-up time before each measurement [100ms]",
         long_help,
         help_heading = "Traffic",
         long,
         value_name = "TIME",
-        value_parser = parse::measuring_time,
-        default_value = "100ms"
+        value_parser = parse::measuring_time
     )]
-    pub(crate) warmup: Nanos,
+    pub(crate) warmup: Option<Nanos>,
     /// Do not search for the highest rate without loss
     #[arg(help_heading = "Highest rate without loss", long)]
     pub(crate) no_throughput: bool,
-    /// Most trials of that search for one size
+    /// Most trials of that search for one size [default: 8, or 3 with --quick]
     #[arg(
+        help = "Most trials of that search for one size [8]",
+        long_help,
         help_heading = "Highest rate without loss",
         long,
         value_name = "N",
-        default_value_t = 8,
-        value_parser = clap::value_parser!(u32).range(2..=32)
+        value_parser = clap::value_parser!(u32).range(2..=32),
+        conflicts_with = "no_throughput"
     )]
-    pub(crate) trials: u32,
+    pub(crate) trials: Option<u32>,
     /// Length of one trial
     #[arg(
         help_heading = "Highest rate without loss",
@@ -278,7 +289,8 @@ pub(crate) struct Device {
         value_name = "TIME",
         value_parser = parse::measuring_time,
         default_value = "500ms",
-        alias = "trial"
+        alias = "trial",
+        conflicts_with = "no_throughput"
     )]
     pub(crate) trial_time: Nanos,
     /// Share of frames that a trial may lose [default: none, as RFC 2544 demands]
@@ -288,7 +300,8 @@ pub(crate) struct Device {
         help_heading = "Highest rate without loss",
         long,
         value_name = "SHARE",
-        value_parser = parse::share
+        value_parser = parse::share,
+        conflicts_with = "no_throughput"
     )]
     pub(crate) tolerated_loss: Option<f64>,
     /// The same for interfaces of this machine that a real box joins: those that send (between)
@@ -375,4 +388,46 @@ pub(crate) enum Ignored {
     Ttl,
     /// Checksums of IP, UDP and TCP.
     Checksum,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_option_is_of_a_box_or_of_two_captures_or_says_how_either_is_told() {
+        const BOTH: [&str; 7] =
+            ["output", "format", "percentiles", "full", "seed", "help", "version"];
+        const OF_CAPTURES: [&str; 4] = ["ignore", "stamped", "window", "cut"];
+        let mut program = Cli::command();
+        program.build();
+        let device = program.find_subcommand("device").unwrap();
+        let of = |id: &str| device.get_arguments().find(|arg| arg.get_id() == id).unwrap();
+        let (captures, the_box) = (of("captures"), of("the_box"));
+        let mut of_a_box = 0;
+        for arg in device.get_arguments() {
+            let id = arg.get_id().as_str();
+            if BOTH.contains(&id) || ["captures", "the_box"].contains(&id) {
+                continue;
+            }
+            let other = if OF_CAPTURES.contains(&id) {
+                the_box
+            } else {
+                of_a_box += 1;
+                captures
+            };
+            // A conflict stands at either of the two.
+            let conflicts = |a: &clap::Arg, b: &clap::Arg| {
+                device.get_arg_conflicts_with(a).iter().any(|with| with.get_id() == b.get_id())
+            };
+            assert!(
+                conflicts(arg, other) || conflicts(other, arg),
+                "{id} beside {}",
+                other.get_id()
+            );
+        }
+        assert!(of_a_box > 25, "{of_a_box} options of a box are few");
+    }
 }

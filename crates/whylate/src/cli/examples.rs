@@ -152,7 +152,8 @@ fn more(screen: &str) -> Vec<String> {
     let lines = lines.take_while(|line| line.starts_with(MORE) || line.starts_with("       "));
     let command = |line: &str| {
         let line = line.strip_prefix(MORE).unwrap_or(line).trim_start();
-        let line = line.strip_prefix("sudo ").unwrap_or(line);
+        let own = line.strip_prefix("sudo \"$(command -v whylate)\"");
+        let line = own.map_or(line.to_owned(), |words| format!("whylate{words}"));
         let end = ["  ", ", or open "].iter().filter_map(|end| line.find(end)).min();
         line[..end.unwrap_or(line.len())].to_owned()
     };
@@ -195,8 +196,8 @@ fn each_command_that_a_first_screen_ends_with_is_one_that_the_program_takes() {
 
 #[test]
 fn a_command_line_that_the_program_does_not_take_is_found() {
-    let screen = "Trust: good.\nMore:  whylate report A --full, or open A/report.html\n       sudo whylate \
-                  gaps --cpu 1  names more\n       --full has all\n\n       whylate none\n";
+    let screen = "Trust: good.\nMore:  whylate report A --full, or open A/report.html\n       sudo \
+                  \"$(command -v whylate)\" gaps --cpu 1  names more\n       --full has all\n\n       whylate none\n";
     let found = more(screen);
     assert_eq!(found, ["whylate report A --full", "whylate gaps --cpu 1"]);
     assert!(refused(&found[0]).is_none() && refused(&found[1]).is_some());

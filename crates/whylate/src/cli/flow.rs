@@ -11,7 +11,7 @@ use whylate_port::open::Transport;
 use crate::arrivals::AskedArrivals;
 use crate::parse::{self, Sched};
 
-/// A flow beside the first one; what is not given is as in that one.
+/// A flow beside the first one; what it does not say of what both have is as in that one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FlowWords {
     pub(crate) name: String,
@@ -71,7 +71,7 @@ impl FlowWords {
             "transport" | "port" => self.transport = Some(read(value)?),
             "protocol" => self.protocol = Some(read(value)?),
             "wait" => self.wait = Some(read(value)?),
-            "outstanding" => self.outstanding = Some(number(value)?),
+            "outstanding" => self.outstanding = Some(parse::outstanding(value)?),
             "cpus" | "cpu" => self.cpus = Some(parse::cpu(value)?),
             "reflector-cpus" | "other-cpu" => self.reflector_cpus = Some(parse::cpu(value)?),
             "sched" | "fifo" => self.sched = parse::sched(value)?,
@@ -91,10 +91,6 @@ where
     T::Err: ToString,
 {
     value.parse().map_err(|error: T::Err| error.to_string())
-}
-
-fn number<T: FromStr>(value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("`{value}` is no number that fits"))
 }
 
 #[cfg(test)]
@@ -121,6 +117,16 @@ mod tests {
             ("load: colour=red", "no `colour`"),
             ("load: cpus=x", "`x` is no CPU"),
             ("load: rate=fast", "`fast` is not a rate"),
+            (
+                "load: outstanding=0",
+                "`0` is no number of requests in flight: write 1 or more, such as 8",
+            ),
+            (
+                "load: outstanding=x",
+                "`x` is no number of requests in flight: write 1 or more, such as 8",
+            ),
+            ("load: outstanding=-1", "write 1 or more"),
+            ("load: outstanding=99999999999999999999", "write 1 or more"),
         ] {
             let refusal = text.parse::<FlowWords>().unwrap_err();
             assert!(refusal.contains(part), "{refusal}");

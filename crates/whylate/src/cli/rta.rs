@@ -40,7 +40,8 @@ use crate::parse;
 /// for the tasks as stated: interrupts and the hypervisor are not in it.
 ///
 /// Exit status: 0 an answer, also where deadlines may be missed; 2 usage; 3 with --check where the
-/// analysis does not show that every deadline is met; with --run those of `whylate threads`.
+/// analysis does not show that every deadline is met, whatever the trust in a run; else with --run
+/// those of `whylate threads`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Rta {
     /// Execution time and period of a task, such as "3ms 8ms"; then any of jitter T, deadline T,
@@ -127,16 +128,15 @@ pub(crate) struct Rta {
     #[arg(long, value_name = "CPU", help_heading = "The run")]
     pub(crate) cpus: Option<String>,
     /// Timer for tasks of --task that name none: HR, NATIVE, grid(10ms) and others, as in `threads
-    /// --list`
+    /// --list` [default: HR]
     #[arg(
-        help = "Timer of tasks without one (`threads --list`)",
+        help = "Timer of tasks without one (`threads --list`) [HR]",
         long_help,
         long,
         value_name = "TIMER",
-        default_value = "HR",
         help_heading = "The run"
     )]
-    pub(crate) timer: String,
+    pub(crate) timer: Option<String>,
     /// Warm-up time, discarded [default: 200ms, or 400ms for tasks that use memory]
     #[arg(
         help = "Warm-up time, discarded [200ms; 400ms with memory]",

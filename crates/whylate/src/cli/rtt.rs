@@ -218,7 +218,9 @@ pub(crate) struct Rtt {
     pub(crate) runs: u32,
     /// Add a flow with its own socket, thread and other end, such as `load: rate=20kpps size=1400
     /// cpus=2 one-way`; may be repeated, and `back` sends it from the server's end of the test
-    /// network
+    /// network. What it does not say of to, rate, arrivals, size, transport, protocol and
+    /// outstanding is as in the first flow, and so is wait, which is block where CPUs are shared;
+    /// sched (other) and one-way are of each flow by itself
     #[arg(
         help = "Add a flow: `load: rate=20kpps size=1400 one-way`",
         long_help,
@@ -227,17 +229,17 @@ pub(crate) struct Rtt {
         value_name = "NAME: WORDS"
     )]
     pub(crate) flows: Vec<FlowWords>,
-    /// Warm-up time, discarded; requests are sent as in the measurement
+    /// Warm-up time, discarded; requests are sent as in the measurement [default: 2s, or 200ms with
+    /// --quick]
     #[arg(
-        help = "Warm-up time, discarded",
+        help = "Warm-up time, discarded [2s]",
         long_help,
         help_heading = "How long",
         long,
         value_name = "TIME",
-        value_parser = parse::measuring_time,
-        default_value = "2s"
+        value_parser = parse::measuring_time
     )]
-    pub(crate) warmup: Nanos,
+    pub(crate) warmup: Option<Nanos>,
     /// Protocol of the other end: raw (whylate's own) or sockperf
     #[arg(
         help = "Protocol of the other end: raw or sockperf",
@@ -255,7 +257,7 @@ pub(crate) struct Rtt {
         help_heading = "What to send",
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..)
+        value_parser = parse::outstanding
     )]
     pub(crate) outstanding: Option<u64>,
     /// Give up on a request after this time without a reply

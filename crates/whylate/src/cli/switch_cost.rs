@@ -72,18 +72,18 @@ pub(crate) struct SwitchCost {
         conflicts_with = "direct"
     )]
     pub(crate) sizes: Option<Vec<u64>>,
-    /// Good pairs of trials for each working set; up to three times as many are tried
+    /// Good pairs of trials for each working set; up to three times as many are tried [default: 20,
+    /// or 15 with --quick]
     #[arg(
-        help = "Good pairs of trials for each working set",
+        help = "Good pairs of trials for each working set [20]",
         long_help,
         help_heading = "Cost through the caches",
         long,
         value_name = "N",
-        default_value_t = 20,
         value_parser = clap::value_parser!(u32).range(2..=1000),
         conflicts_with = "direct"
     )]
-    pub(crate) trials: u32,
+    pub(crate) trials: Option<u32>,
     /// Length of a trial [default: 200ms, or 1s with the time slices of the kernel]; with runners
     /// that yield, at most as long as the kernel lets real-time threads run
     /// (kernel.sched_rt_runtime_us)

@@ -8,7 +8,7 @@ use whylate_model::Nanos;
 use whylate_port::Transport;
 use whylate_record::calibrate::foreign::{ForeignRequest, Metric, Passes, Statistic, Unit};
 use whylate_record::calibrate::planted::Plant;
-use whylate_record::calibrate::{Request, kept, record, refusal};
+use whylate_record::calibrate::{Request, is_poor, kept, record, refusal};
 use whylate_record::progress::Progress;
 use whylate_record::rtt::backends::Backend;
 use whylate_report::Place;
@@ -24,7 +24,8 @@ use crate::stopping::Stopping;
 
 /// More delays than these say nothing more.
 const MOST_DELAYS: usize = 16;
-/// Runs, and the share of the time of each, where time is short.
+/// Runs, and the part of the time of each; the same where time is short.
+const USUAL: (u32, u64) = (3, 1);
 const QUICK: (u32, u64) = (2, 4);
 /// Bytes of Ethernet, IPv4 and UDP around a message, the check sequence among them.
 const AROUND: usize = 46;
@@ -52,6 +53,9 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
     drop(progress);
     let run = &recorded.run;
     let new = kept(run, &path, request.bytes);
+    if is_poor(run) {
+        say!("its limits are not kept for later measurements: trust in it is poor");
+    }
     let calibrated = if new.is_empty() { Ok(()) } else { calibrations::remember(&run.host, new) };
     for told in [last_run::remember(&run.host, &path), calibrated] {
         // The run is stored: what will not be remembered takes nothing from it.
@@ -132,7 +136,7 @@ fn request(options: &Calibrate, foreign: Option<ForeignRequest>) -> Result<Reque
         (None, Some(list)) => list.0.clone(),
         (None, None) => Backend::all(),
     };
-    let (most_runs, part) = if options.quick { QUICK } else { (u32::MAX, 1) };
+    let (runs, part) = if options.quick { QUICK } else { USUAL };
     let frame = u32::try_from(options.size + AROUND).unwrap_or(u32::MAX);
     let bias = options.plant_bias.map(Plant::Bias);
     Ok(Request {
@@ -141,7 +145,7 @@ fn request(options: &Calibrate, foreign: Option<ForeignRequest>) -> Result<Reque
         delays: options.delays.clone(),
         per_second: options.rate.per_second(frame),
         bytes: options.size,
-        runs: options.runs.min(most_runs),
+        runs: options.runs.unwrap_or(runs),
         duration: Nanos((options.duration.0 / part).max(SHORTEST.0)),
         warmup: options.warmup,
         tolerance: options.tolerance,
@@ -161,5 +165,25 @@ fn about(time: Nanos) -> String {
     match time.0 / Nanos::SECOND.0 {
         seconds @ ..90 => format!("{seconds} s"),
         seconds => format!("{} min", (seconds + 30) / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::asked;
+    use super::*;
+    use crate::cli::Command;
+
+    #[test]
+    fn runs_that_are_asked_for_are_made_with_quick_too() {
+        let runs = |line: &str| match asked(line) {
+            Command::Calibrate(options) => request(&options, None).map(|request| request.runs).ok(),
+            _ => None,
+        };
+        assert_eq!(runs("calibrate"), Some(3));
+        assert_eq!(runs("calibrate --quick"), Some(2));
+        for line in ["calibrate --runs 5", "calibrate --quick --runs 5"] {
+            assert_eq!(runs(line), Some(5), "{line}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `whylate device`.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -23,9 +24,19 @@ use crate::stopping::Stopping;
 
 /// Bytes of the frames of a fan-in, check sequence included.
 const FAN_IN_BYTES: u32 = 512;
-/// Rounds with --quick, at most, and trials of a search.
-const QUICK_ROUNDS: u32 = 3;
-const QUICK_TRIALS: u32 = 3;
+/// Where nobody says otherwise; the same with --quick.
+const USUAL: Counts = Counts { rounds: 5, trials: 8 };
+const QUICK: Counts = Counts { rounds: 3, trials: 3 };
+/// Before each measurement.
+const WARMUP: Nanos = Nanos(100_000_000);
+/// Addresses of both outer interfaces.
+const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];
+
+/// Rounds, and trials of each search.
+struct Counts {
+    rounds: u32,
+    trials: u32,
+}
 
 pub(super) fn run(options: &Device) -> Result<Exit> {
     if let Some(why) = unfit(options) {
@@ -62,6 +73,15 @@ fn unfit(options: &Device) -> Option<String> {
         return Some(format!(
             "--line has four names with commas between them, NEAR,A,B,FAR, not `{}`",
             given.join(",")
+        ));
+    }
+    let addresses = [(options.from, "--from"), (options.to, "--to")];
+    let given = addresses.into_iter().find(|(address, _)| address.is_some());
+    if let (Some((_, name)), Some(the_box)) = (given, &options.the_box)
+        && *the_box != TheBox::Between
+    {
+        return Some(format!(
+            "{the_box} has a test network of its own, whose ends have addresses: leave {name} out"
         ));
     }
     if !matches!(options.transport, Transport::Udp | Transport::Packet | Transport::Xdp) {
@@ -106,15 +126,12 @@ fn question(options: &Device, the_box: &TheBox) -> Result<Question> {
         None => measured(None)?.last().copied().unwrap_or(CpuId(0)),
     };
     let others = affinity::get().into_iter().find(|cpu| *cpu != client_cpu);
-    let rounds =
-        if options.common.quick { options.rounds.min(QUICK_ROUNDS) } else { options.rounds };
-    let (duration, warmup) = (shorter(options.duration), shorter(options.warmup));
+    let usual = if options.common.quick { QUICK } else { USUAL };
+    let rounds = options.rounds.unwrap_or(usual.rounds);
+    let duration = shorter(options.duration);
+    let warmup = options.warmup.unwrap_or_else(|| shorter(WARMUP));
     let throughput = (!options.no_throughput).then(|| Searching {
-        trials: if options.common.quick {
-            options.trials.min(QUICK_TRIALS)
-        } else {
-            options.trials
-        },
+        trials: options.trials.unwrap_or(usual.trials),
         duration: shorter(options.trial_time),
         tolerated: options.tolerated_loss.unwrap_or(0.0),
     });
@@ -133,7 +150,8 @@ fn question(options: &Device, the_box: &TheBox) -> Result<Question> {
         program: std::env::current_exe().context("cannot tell which program this is")?,
         the_box: the_box.clone(),
         interfaces: pair(&options.interfaces),
-        ends: [options.from.to_string(), options.to.to_string()],
+        ends: [options.from.unwrap_or(ENDS[0]), options.to.unwrap_or(ENDS[1])]
+            .map(|of| of.to_string()),
         loopback: pair(&options.loopback),
         line: line(&options.line),
         port: options.transport,
@@ -203,4 +221,30 @@ fn of_captures(options: &Device, captures: &[PathBuf]) -> Result<Exit> {
     let recorded = record_captures(&question, directory, &stopping.stop, &mut progress)?;
     drop(progress);
     conclude(&recorded, &path, &options.common, &stopping)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::asked;
+    use super::*;
+    use crate::cli::Command;
+
+    #[test]
+    fn rounds_trials_and_a_warm_up_that_are_asked_for_are_made_with_quick_too() {
+        let of = |words: &str| match asked(&format!("device --box bridge {words}")) {
+            Command::Device(options) => {
+                let question = question(&options, &TheBox::Bridge).unwrap();
+                let trials = question.throughput.map(|of| of.trials);
+                Some((question.rounds, trials, question.warmup.0 / 1_000_000))
+            }
+            _ => None,
+        };
+        assert_eq!(of(""), Some((5, Some(8), 100)));
+        assert_eq!(of("--quick"), Some((3, Some(3), 10)));
+        for words in ["", "--quick"] {
+            let words = format!("{words} --rounds 9 --trials 12 --warmup 70ms");
+            assert_eq!(of(&words), Some((9, Some(12), 70)), "{words}");
+        }
+        assert_eq!(of("--quick --no-throughput"), Some((3, None, 10)));
+    }
 }

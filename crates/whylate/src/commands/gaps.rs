@@ -13,11 +13,11 @@ use whylate_record::gaps::{Request, record};
 use whylate_record::{matrix, scoring, storage};
 use whylate_sys::affinity;
 
-use super::{Beginning, Exit, Refused, begin, conclude, quick, within};
+use super::{Beginning, Exit, Refused, begin, conclude, lasting, quick, within};
 use crate::cli::{Gaps, Loop};
+use crate::failure;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
-use crate::{failure, parse};
 
 pub(super) fn run(options: &Gaps) -> Result<Exit> {
     let stopping = Stopping::listen()?;
@@ -36,14 +36,7 @@ pub(super) fn run(options: &Gaps) -> Result<Exit> {
             scoring::SHORTEST_JUDGED
         )));
     }
-    if options.common.quick && quick(options.duration, true) < parse::SHORTEST {
-        return Err(Refused::because(format!(
-            "a tenth of {} is too short to measure anything: give --duration {} or leave --quick out",
-            options.duration,
-            Nanos(10 * parse::SHORTEST.0)
-        )));
-    }
-    let duration = quick(options.duration, options.common.quick);
+    let duration = lasting(options.duration, &options.common)?;
     within(options.threshold, "--threshold", duration)?;
     within(options.stop_above, "--stop-above", duration)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;

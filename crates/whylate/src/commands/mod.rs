@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use whylate_host::last_run;
+use whylate_load::Kind;
 use whylate_model::Nanos;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, Verdict};
@@ -44,6 +45,7 @@ use whylate_report::{Letters, Percentiles, Place, Style, Traced};
 
 use crate::cli::{Cli, Command, Common, Format};
 use crate::out::{self, say};
+use crate::parse::SHORTEST;
 use crate::stopping::Stopping;
 
 /// Exit status.
@@ -298,6 +300,27 @@ fn bed(name: Option<&str>) -> Result<Option<Bed>> {
     Ok(name.map(Bed::open).transpose()?)
 }
 
+/// The same for load, part of which must go through the network.
+fn bed_of_load(name: Option<&str>, loads: &[Kind]) -> Result<Option<Bed>> {
+    if name.is_some() && !loads.iter().any(|kind| matches!(kind, Kind::Net(_))) {
+        return Err(Refused::because(
+            "--bed is for network load, and --load has none: add net to it, or leave --bed out",
+        ));
+    }
+    bed(name)
+}
+
+/// How long to measure where so long was asked for: a tenth of it with `--quick`, where that is long enough.
+fn lasting(asked: Nanos, common: &Common) -> Result<Nanos> {
+    match quick(asked, common.quick) {
+        tenth if tenth < SHORTEST => Err(Refused::because(format!(
+            "a tenth of {asked} is too short to measure anything: give --duration {} or leave --quick out",
+            Nanos(10 * SHORTEST.0)
+        ))),
+        duration => Ok(duration),
+    }
+}
+
 /// A tenth of the time, for `--quick`.
 fn quick(time: Nanos, quick: bool) -> Nanos {
     if quick { Nanos(time.0 / 10) } else { time }
@@ -305,7 +328,16 @@ fn quick(time: Nanos, quick: bool) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    /// What this command line asks for.
+    pub(super) fn asked(line: &str) -> Command {
+        let words = shlex::split(line).expect("words of a shell");
+        let cli = Cli::try_parse_from(std::iter::once("whylate".to_owned()).chain(words));
+        cli.expect("it is understood").command.expect("a command")
+    }
 
     #[test]
     fn columns_that_can_be_are_the_width_and_all_else_is_none() {
@@ -322,6 +354,18 @@ mod tests {
         }
         for locale in [None, Some("C"), Some("POSIX"), Some("de_DE.ISO-8859-1")] {
             assert_eq!(letters_of(locale), Letters::Plain, "{locale:?}");
+        }
+    }
+
+    #[test]
+    fn a_network_for_load_is_opened_for_network_load_alone() {
+        for (loads, refused) in
+            [("disk", true), ("ipi,cpu:50%,mem:64MiB", true), ("net", false), ("disk,net", false)]
+        {
+            let loads = whylate_load::parse(loads).unwrap();
+            let error = bed_of_load(Some("no-such-bed"), &loads).unwrap_err();
+            assert_eq!(error.is::<Refused>(), refused, "{loads:?}: {error}");
+            assert!(bed_of_load(None, &loads).unwrap().is_none());
         }
     }
 

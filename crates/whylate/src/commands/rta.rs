@@ -8,7 +8,7 @@ use whylate_host::fingerprint;
 use whylate_host::last_run::{self, Recall};
 use whylate_model::directory::RunDir;
 use whylate_model::prediction::{
-    PREDICTION_VERSION, Prediction, PredictionDocument, ReleaseJitter,
+    GIVEN, PREDICTION_VERSION, Prediction, PredictionDocument, ReleaseJitter,
 };
 use whylate_model::run::Run;
 use whylate_model::switch_cost::{Between, How};
@@ -29,7 +29,7 @@ use whylate_threads::timers::keeps_cpu_up_to;
 
 use super::gaps::{housekeeping, one_cpu};
 use super::threads::{is_json, not_understood};
-use super::{Beginning, Exit, Refused, begin, conclude, quick, style};
+use super::{Beginning, Exit, Refused, begin, conclude, lasting, style};
 use crate::cli::{Assign, Common, Format, Jitter, Policy, Rta};
 use crate::failure;
 use crate::out::{self, say};
@@ -38,6 +38,8 @@ use crate::stopping::Stopping;
 
 /// How long tasks run that do not say.
 const DURATION: Nanos = Nanos(10 * Nanos::SECOND.0);
+/// The timer of tasks for which none is named.
+const TIMER: &str = "HR";
 /// Records of the execution trace.
 const RECORDS: u64 = 300_000;
 /// Seed of simulations where none is given: the same question has the same answer.
@@ -74,7 +76,16 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     }
     let by_analysis = checked(options, &prediction);
     let measured = measure(options, &wanted, prediction)?;
-    Ok(by_analysis.filter(|_| measured == Exit::Done).unwrap_or(measured))
+    Ok(of_both(by_analysis, measured))
+}
+
+/// What the analysis does not show is no matter of trust in the run: only a run that was not made, or was
+/// abandoned, goes before it.
+fn of_both(by_analysis: Option<Exit>, measured: Exit) -> Exit {
+    match measured {
+        Exit::Done | Exit::LimitExceeded | Exit::PoorTrust => by_analysis.unwrap_or(measured),
+        Exit::CouldNotMeasure | Exit::Usage | Exit::Abandoned => measured,
+    }
 }
 
 /// The status of `--check` where the analysis does not show that every deadline is met.
@@ -107,6 +118,12 @@ fn without_effect(options: &Rta) -> Option<String> {
         return Some(
             "--seed is of what is random, and the analysis has nothing random: add --simulate or \
              --run, or leave --seed out"
+                .to_owned(),
+        );
+    }
+    if options.timer.is_some() && options.task.is_empty() {
+        return Some(
+            "--timer is of tasks of --task, and those of a file name their own: leave --timer out"
                 .to_owned(),
         );
     }
@@ -176,7 +193,7 @@ impl Wanted {
         };
         let File { mut set, duration, seed } = file;
         let mut said = vec![None; set.threads.len()];
-        let timer: Call = options.timer.parse().context("--timer")?;
+        let timer: Call = options.timer.as_deref().unwrap_or(TIMER).parse().context("--timer")?;
         for text in &options.task {
             let word = word::parse(text, set.threads.len())
                 .with_context(|| format!("--task \"{text}\""))?;
@@ -378,7 +395,7 @@ fn overheads(word: Option<&str>) -> Result<Option<Costs>> {
         return Costs::of_run(Path::new(word)).map(Some);
     }
     let overheads = Overheads::parse(word)?;
-    Ok(Some(Costs { overheads, from: "as given".to_owned(), poor: Vec::new() }))
+    Ok(Some(Costs { overheads, from: GIVEN.to_owned(), poor: Vec::new() }))
 }
 
 impl Costs {
@@ -529,7 +546,7 @@ fn estimated(releases: &Releases) -> Option<ReleaseJitter> {
 fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
     let cpu = one_cpu(options.cpus.as_deref(), "the analysis is of one")?;
     let duration = options.duration.or(wanted.duration).unwrap_or(DURATION);
-    let duration = quick(duration, options.common.quick);
+    let duration = lasting(duration, &options.common)?;
     let question = format!(
         "Do {} tasks on CPU {cpu} meet their deadlines, as was predicted, in {duration}?",
         wanted.tasks.tasks.len()
@@ -557,4 +574,23 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
         bed: None,
         notes: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_that_is_not_shown_to_be_met_goes_before_poor_trust_and_after_what_ended_the_run()
+    {
+        let missed = Some(Exit::LimitExceeded);
+        for measured in [Exit::Done, Exit::PoorTrust, Exit::LimitExceeded] {
+            assert_eq!(of_both(missed, measured), Exit::LimitExceeded, "{measured:?}");
+            assert_eq!(of_both(None, measured), measured);
+        }
+        for measured in [Exit::CouldNotMeasure, Exit::Usage, Exit::Abandoned] {
+            assert_eq!(of_both(missed, measured), measured);
+            assert_eq!(of_both(None, measured), measured);
+        }
+    }
 }

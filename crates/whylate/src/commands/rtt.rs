@@ -1,5 +1,6 @@
 //! `whylate rtt`.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -18,7 +19,7 @@ use whylate_sys::affinity;
 
 use super::again::several;
 use super::gaps::{housekeeping, must_be_here, one_cpu};
-use super::{Beginning, Exit, Refused, bed, begin, conclude, quick};
+use super::{Beginning, Exit, Refused, bed, begin, conclude, lasting, quick};
 use crate::arrivals::{AskedArrivals, Ready};
 use crate::cli::{FlowWords, Rtt, refused_of_socket};
 use crate::failure;
@@ -28,6 +29,8 @@ use crate::stopping::Stopping;
 
 /// The rate of whoever asks for none.
 const USUAL_RATE: Rate = Rate::Packets(1e3);
+/// The warm-up of whoever asks for none.
+const USUAL_WARMUP: Nanos = Nanos(2 * Nanos::SECOND.0);
 /// Names of flows: there and back again, or to one port and from it to the other.
 const RTT: &str = "rtt";
 const THERE: &str = "there";
@@ -69,7 +72,7 @@ pub(super) fn run(options: &Rtt) -> Result<Exit> {
 
 pub(super) fn request(options: &Rtt) -> Result<Request> {
     let first = first(options)?;
-    let duration = quick(options.duration, options.common.quick);
+    let duration = lasting(options.duration, &options.common)?;
     let how = match options.arrivals.why_no_rate() {
         None => format!("{} {}", options.rate.unwrap_or(USUAL_RATE), options.arrivals),
         Some(_) => options.arrivals.to_string(),
@@ -99,7 +102,7 @@ pub(super) fn request(options: &Rtt) -> Result<Request> {
         checkpoint: options.checkpoint,
         plant: options.across.plant_late,
         timeout: options.timeout,
-        warmup: quick(options.warmup, options.common.quick),
+        warmup: options.warmup.unwrap_or_else(|| quick(USUAL_WARMUP, options.common.quick)),
         duration,
         tolerance: options.tolerance,
         housekeeping: housekeeping(options.common.housekeeping.as_deref())?,
@@ -355,8 +358,10 @@ fn beside(flows: &[FlowRequest], words: &FlowWords, options: &Rtt) -> Result<Flo
         }
     };
     let bytes = words.size.unwrap_or(options.size);
-    let usual = AskedArrivals::Pattern(Arrivals::Constant);
-    let Ready { arrivals, replayed } = words.arrivals.as_ref().unwrap_or(&usual).ready()?;
+    let Ready { arrivals, replayed } = pattern(words, &options.arrivals).ready()?;
+    // Neither a closed loop nor what asks for no reply has requests in flight to count.
+    let counts = !words.one_way && arrivals != Arrivals::Closed;
+    let most_under_way = words.outstanding.or(options.outstanding.filter(|_| counts));
     let rate = words.rate.or(options.rate).unwrap_or(USUAL_RATE);
     let asleep = shared || words.reflector_cpus.is_none() && options.target.is_none();
     let usual = if asleep { Wait::Block } else { options.wait };
@@ -374,10 +379,24 @@ fn beside(flows: &[FlowRequest], words: &FlowWords, options: &Rtt) -> Result<Flo
         arrivals,
         replayed,
         per_second,
-        most_under_way: words.outstanding,
+        most_under_way,
         one_way: words.one_way,
         resolved_in,
     })
+}
+
+/// The pattern of a flow: its own, or that of the first flow, or, where that cannot be kept with what this one
+/// says, constant.
+fn pattern<'a>(words: &'a FlowWords, first: &'a AskedArrivals) -> Cow<'a, AskedArrivals> {
+    let closed = *first == AskedArrivals::Pattern(Arrivals::Closed);
+    let has_own_times = words.rate.is_some() && first.why_no_rate().is_some();
+    match &words.arrivals {
+        Some(own) => Cow::Borrowed(own),
+        None if has_own_times || closed && words.one_way => {
+            Cow::Owned(AskedArrivals::Pattern(Arrivals::Constant))
+        }
+        None => Cow::Borrowed(first),
+    }
 }
 
 /// The CPU asked for, or one that no flow uses, or that of the first flow's other end; true when
@@ -426,7 +445,56 @@ fn place(transport: Transport, words: &str) -> Result<(Place, Option<Nanos>)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::asked;
     use super::*;
+    use crate::cli::Command;
+
+    fn requested(line: &str) -> Request {
+        match asked(line) {
+            Command::Rtt(options) => request(&options).expect("it can be asked for"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_flow_is_as_the_first_one_in_what_it_does_not_say() {
+        let beside = |first: &str, words: &str| {
+            let line = format!("rtt 127.0.0.1:9 {first} --flow 'x: {words}'");
+            requested(&line).flows.remove(1)
+        };
+        let first = "--rate 2kpps --arrivals poisson --outstanding 4 --size 100 --wait block --sched fifo:9";
+        let same = beside(first, "");
+        assert_eq!((same.arrivals, same.most_under_way), (Arrivals::Poisson, Some(4)));
+        assert_eq!((same.bytes, same.wait, same.fifo), (100, Wait::Block, None));
+        assert!((same.per_second - 2e3).abs() < 1e-9 && !same.one_way);
+        let own = beside(first, "arrivals=constant outstanding=7 sched=fifo:3");
+        assert_eq!((own.arrivals, own.most_under_way), (Arrivals::Constant, Some(7)));
+        assert_eq!(own.fifo, Some(3));
+        // What cannot be counted is not: none is in flight that asks for no reply, and one of a closed loop.
+        let one_way = beside(first, "one-way");
+        assert_eq!((one_way.arrivals, one_way.most_under_way), (Arrivals::Poisson, None));
+        assert_eq!(beside(first, "arrivals=closed").most_under_way, None);
+        // A pattern with times of its own gives way to a rate, and a closed loop to what waits for no reply.
+        for (pattern, words, kept) in [
+            ("closed", "", true),
+            ("closed", "rate=5kpps", false),
+            ("closed", "one-way", false),
+            ("sweep(2us,1ms,10)", "one-way", true),
+            ("sweep(2us,1ms,10)", "rate=5kpps", false),
+        ] {
+            let flow = beside(&format!("--arrivals '{pattern}' --wait block"), words);
+            let expected = if kept { pattern.parse().unwrap() } else { Arrivals::Constant };
+            assert_eq!(flow.arrivals, expected, "{pattern} {words}");
+        }
+    }
+
+    #[test]
+    fn a_warm_up_that_is_asked_for_is_kept_by_quick_and_the_usual_one_is_a_tenth() {
+        let warmup =
+            |words: &str| requested(&format!("rtt 127.0.0.1:9 {words}")).warmup.0 / 1_000_000;
+        assert_eq!([warmup(""), warmup("--quick")], [2_000, 200]);
+        assert_eq!([warmup("--warmup 70ms"), warmup("--warmup 70ms --quick")], [70, 70]);
+    }
 
     #[test]
     fn a_rate_in_bits_is_that_of_the_frames_that_are_sent() {

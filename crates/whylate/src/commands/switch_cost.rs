@@ -20,7 +20,8 @@ const QUICK_ROW: Nanos = Nanos(Nanos::SECOND.0);
 /// How long a trial is, with a quantum of ours and with those of the kernel, which are longer.
 const TRIAL: (Nanos, Nanos) = (Nanos(Nanos::SECOND.0 / 5), Nanos::SECOND);
 const QUICK_TRIAL: (Nanos, Nanos) = (Nanos(Nanos::SECOND.0 / 20), Nanos(Nanos::SECOND.0 / 2));
-/// Good pairs of a quick run: the paper's number.
+/// Good pairs; those of a quick run are the paper's number.
+const TRIALS: u32 = 20;
 const QUICK_TRIALS: u32 = 15;
 
 pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
@@ -56,7 +57,7 @@ fn request(options: &SwitchCost) -> Result<Request> {
             Turn::Of(quantum) => Some(quantum),
             Turn::Kernel => None,
         },
-        trials: if quick { options.trials.min(QUICK_TRIALS) } else { options.trials },
+        trials: options.trials.unwrap_or(if quick { QUICK_TRIALS } else { TRIALS }),
         length: options.trial_time.unwrap_or(trial),
     };
     Ok(Request {
@@ -72,4 +73,27 @@ fn request(options: &SwitchCost) -> Result<Request> {
         command_line: whylate_record::command_line(),
         question: format!("What does a context switch cost on CPU {cpu}?"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::asked;
+    use super::*;
+    use crate::cli::Command;
+
+    #[test]
+    fn trials_that_are_asked_for_are_made_with_quick_too() {
+        let trials = |line: &str| match asked(line) {
+            Command::SwitchCost(options) => {
+                request(&options).unwrap().indirect.map(|indirect| indirect.trials)
+            }
+            _ => None,
+        };
+        assert_eq!(trials("switch-cost"), Some(20));
+        assert_eq!(trials("switch-cost --quick"), Some(15));
+        for line in ["switch-cost --trials 50", "switch-cost --quick --trials 50"] {
+            assert_eq!(trials(line), Some(50), "{line}");
+        }
+        assert_eq!(trials("switch-cost --direct"), None);
+    }
 }

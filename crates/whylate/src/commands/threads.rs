@@ -14,7 +14,7 @@ use whylate_rta::{File, TaskSet, file, flag, suggest};
 use whylate_threads::{models, priority, timers};
 
 use super::gaps::{housekeeping, measured};
-use super::{Beginning, Exit, Refused, bed, begin, conclude, quick, within};
+use super::{Beginning, Exit, Refused, bed_of_load, begin, conclude, lasting, within};
 use crate::cli::{Format, Threads};
 use crate::failure;
 use crate::out::{self, say};
@@ -46,6 +46,12 @@ pub(super) fn run(options: &Threads) -> Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
+    if options.rt_app_log.is_some() && set.set.threads.iter().all(|of| of.program.is_none()) {
+        return Err(Refused::because(
+            "--rt-app-log writes a log of each task of a workload of rt-app, and this set has none: leave \
+             --rt-app-log out",
+        ));
+    }
     if let Some(error) = not_here(&cpus)? {
         say!("error: {error}");
         return Ok(Exit::CouldNotMeasure);
@@ -183,8 +189,10 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
     let File { set, duration, .. } = asked;
     let cpus = measured(options.cpus.as_deref())?;
     let duration = options.duration.or(duration).unwrap_or(DURATION);
-    let duration = quick(duration, options.common.quick);
+    let duration = lasting(duration, &options.common)?;
     within(options.threshold, "--threshold", duration)?;
+    let load = options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone());
+    let bed = bed_of_load(options.bed.as_deref(), &load)?;
     let question = whylate_record::set::question(&set, &cpus, duration);
     Ok(Request {
         set,
@@ -205,8 +213,8 @@ fn request(options: &Threads, asked: File, tables_in: Option<PathBuf>) -> Result
         seed: options.common.seed.unwrap_or_default(),
         command_line: whylate_record::command_line(),
         question,
-        load: options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone()),
-        bed: bed(options.bed.as_deref())?,
+        load,
+        bed,
         notes: Vec::new(),
     })
 }

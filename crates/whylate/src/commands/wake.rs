@@ -7,7 +7,7 @@ use whylate_record::{storage, wake};
 
 use super::gaps::{housekeeping, measured};
 use super::threads::not_understood;
-use super::{Beginning, Exit, bed, begin, conclude, quick, within};
+use super::{Beginning, Exit, bed_of_load, begin, conclude, lasting, within};
 use crate::cli::Wake;
 use crate::failure;
 use crate::progress::Shown;
@@ -47,8 +47,10 @@ pub(super) fn run(options: &Wake) -> Result<Exit> {
 }
 
 fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Result<Request> {
-    let duration = quick(options.duration, options.common.quick);
+    let duration = lasting(options.duration, &options.common)?;
     within(options.threshold, "--threshold", duration)?;
+    let load = options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone());
+    let bed = bed_of_load(options.bed.as_deref(), &load)?;
     Ok(Request {
         set: probes.set.clone(),
         tables_in: None,
@@ -68,8 +70,8 @@ fn request(options: &Wake, wanted: &wake::Wanted, probes: &wake::Probes) -> Resu
         seed: options.common.seed.unwrap_or_default(),
         command_line: whylate_record::command_line(),
         question: wake::question(wanted, probes, duration),
-        load: options.load.as_ref().map_or_else(Vec::new, |loads| loads.0.clone()),
-        bed: bed(options.bed.as_deref())?,
+        load,
+        bed,
         notes: probes.notes.clone(),
     })
 }

@@ -321,6 +321,33 @@ fn a_fixed_speed_is_fine_under_any_governor() {
 }
 
 #[test]
+fn what_leads_to_a_command_is_followed_by_one_and_other_jobs_are_found_by_theirs() {
+    for (check, _, _, plant) in PITFALLS {
+        let mut patient = patient();
+        plant(&mut patient);
+        for symptom in patient.examine().symptoms {
+            let mut fixes = symptom.remedy.iter().peekable();
+            while let Some(fix) = fixes.next() {
+                let leads = matches!(fix, Remedy::Advice(text) if text.ends_with(':'));
+                let leads_to = matches!(fixes.peek(), Some(Remedy::Command(_)));
+                assert!(!leads || leads_to, "{check}: {:?}", symptom.remedy);
+            }
+        }
+    }
+    let patient = patient();
+    patient.set(&format!("{CPU}/isolated"), "\n");
+    patient.set("/proc/loadavg", "7.50 1.00 1.00 8/99 9\n");
+    let symptoms = patient.examine().symptoms;
+    let jobs = symptoms.iter().find(|symptom| symptom.check == "other-jobs").unwrap();
+    assert_eq!(jobs.level, Spoils, "{jobs:?}");
+    let fixes = [
+        Remedy::Advice("find and stop other jobs:".to_owned()),
+        Remedy::Command("top -b -n 1 | head -20".to_owned()),
+    ];
+    assert_eq!(jobs.remedy, fixes);
+}
+
+#[test]
 fn throttling_is_lifted_and_put_back_by_who_measures_and_not_by_whylate() {
     let patient = patient();
     patient.set("/proc/sys/kernel/sched_rt_runtime_us", "950000\n");

@@ -59,6 +59,56 @@ fn a_sum_of_fewer_than_five_runs_is_limited() {
 }
 
 #[test]
+fn what_limits_recordings_of_a_sum_and_not_the_sum_is_told_once_with_whose_it_is() {
+    let mut sum = clean(include_str!("../../../../../tests/runs/merge/run.json"));
+    let mut origin = sum.origins[0].clone();
+    (origin.doubts, origin.command_line) = (Vec::new(), vec!["whylate".to_owned()]);
+    sum.origins = (0..5)
+        .map(|number| Origin { directory: format!("run-{number}"), ..origin.clone() })
+        .collect();
+    assert_eq!(said(&sum), []);
+    let limited = |what: &str| [(Level::Limited, what.to_owned())];
+    sum.origins[1].doubts.push("the box is in doubt".to_owned());
+    assert_eq!(said(&sum), limited("run-1: the box is in doubt"));
+    sum.origins[3].doubts.push("the box is in doubt".to_owned());
+    assert_eq!(said(&sum), limited("2 of 5 runs: the box is in doubt"));
+    // Whatever the sum was asked for, its recordings were quick, also those of older sums.
+    for origin in &mut sum.origins {
+        origin.doubts.clear();
+        origin.command_line.push("--quick".to_owned());
+    }
+    assert_eq!(said(&sum), limited(QUICK));
+    sum.command_line.push("--quick".to_owned());
+    assert_eq!(said(&sum), limited(QUICK));
+}
+
+#[test]
+fn what_a_sum_of_recordings_cannot_be_judged_by_is_kept_of_each() {
+    let mut run = clean(include_str!("../../../../../tests/runs/device/run.json"));
+    run.device.as_mut().unwrap().doubts = vec!["the box is in doubt".to_owned()];
+    let doubts = doubts(&run);
+    assert_eq!(doubts[0], "the box is in doubt");
+    assert!(doubts[1].contains(TOO_FEW_ROUNDS), "{doubts:?}");
+    assert_eq!(super::super::doubts(&gaps()), [""; 0]);
+}
+
+#[test]
+fn a_one_way_flow_of_which_nobody_knows_what_came_is_not_to_be_trusted() {
+    let mut run = requests();
+    let flow = &mut run.flows[0];
+    flow.asked.one_way = true;
+    flow.packets = Packets { sent: 7, unaccounted: 7, ..Packets::default() };
+    let what = format!("how many of 7 messages of {} came is unknown", flow.name);
+    assert_eq!(poor(&run), [what]);
+    // Of one that is there beside the first, the headline says nothing.
+    let mut first = run.flows[0].clone();
+    first.name = "first".to_owned();
+    first.packets = Packets { sent: 7, received: 7, ..Packets::default() };
+    run.flows.insert(0, first);
+    assert_eq!(poor(&run), [""; 0]);
+}
+
+#[test]
 fn another_run_is_told_once_without_the_id_of_its_process_however_it_is_stored() {
     let mut run = gaps();
     run.warnings.push(Warning::AnotherRun { pid: 7, same_cpu: true });
@@ -115,8 +165,11 @@ fn a_box_of_whose_own_time_nothing_is_known_limits_trust() {
     let kept = clean(include_str!("../../../../../tests/runs/device/run.json"));
     let limited =
         |what: &str| vec![(Level::Limited, format!("the time in the box has no bounds{what}"))];
-    let rounds = "3 rounds show none below what the whole way may take";
-    assert_eq!(said(&kept), limited(&format!(": {rounds}")));
+    let rounds = |at: &str| {
+        let what = format!("3 rounds are too few to bound the time in the box{at}");
+        vec![(Level::Limited, what)]
+    };
+    assert_eq!(said(&kept), rounds(""));
     let with = |change: fn(&mut Device)| {
         let mut run = kept.clone();
         change(run.device.as_mut().unwrap());
@@ -124,7 +177,7 @@ fn a_box_of_whose_own_time_nothing_is_known_limits_trust() {
     };
     // A bound that says something, at whatever percentile and from whichever side.
     let one = with(|of| of.sizes[1].bounds[1].high_ns = Some(6_000.0));
-    assert_eq!(one, limited(&format!(" at 3 of 4 sizes and ways: {rounds}")));
+    assert_eq!(one, rounds(" at 3 of 4 sizes and ways"));
     let all = with(|of| of.sizes.iter_mut().for_each(|of| of.bounds[0].low_ns = Some(1.0)));
     assert_eq!(all, []);
     let why = with(|of| {

@@ -48,6 +48,7 @@ pub(crate) fn merged() -> Run {
         worst: Vec::new(),
         warnings: Vec::new(),
         verdict: of.verdict,
+        doubts: Vec::new(),
         segments: Vec::new(),
         loads: Vec::new(),
         switch_cost: None,

@@ -8,13 +8,17 @@ use super::{Style, assert_small, style};
 use crate::doctor::tests::diagnosis;
 
 fn symptom(check: &str, level: Level, finding: &str, fix: Remedy) -> Symptom {
+    with_fixes(check, level, finding, vec![fix])
+}
+
+fn with_fixes(check: &str, level: Level, finding: &str, remedy: Vec<Remedy>) -> Symptom {
     Symptom {
         check: check.to_owned(),
         subject: Subject::Isolation,
         level,
         finding: finding.to_owned(),
         why: "it takes time that the measured thread then lacks".to_owned(),
-        remedy: vec![fix],
+        remedy,
         evidence: Vec::new(),
     }
 }
@@ -23,30 +27,42 @@ fn advice(text: &str) -> Remedy {
     Remedy::Advice(text.to_owned())
 }
 
-/// A virtual machine with what one usually has.
+fn command(line: &str) -> Remedy {
+    Remedy::Command(line.to_owned())
+}
+
+const MOVED: &str =
+    "for one recording: whylate gaps --move-tasks moves what can be moved, and back";
+
+/// A virtual machine with what one usually has, in the words of the checks.
 fn guest() -> Diagnosis {
-    let problem = |check: &str, finding: &str, fix| symptom(check, Level::Spoils, finding, fix);
-    let interrupts = "10 interrupts go to CPU 1, virtio1-req.0 most often";
+    let problem =
+        |check: &str, finding: &str, fixes| with_fixes(check, Level::Spoils, finding, fixes);
+    let interrupts =
+        "2 interrupts go to CPU 1: 25 virtio1-req.0 (981 so far), 24 virtio1-config (2 so far)";
     let mut symptoms = vec![
         problem(
             "isolated-cpus",
             "CPU 1 is not isolated",
-            advice("boot with: isolcpus=managed_irq,domain,1"),
+            vec![advice("boot with: isolcpus=managed_irq,domain,1"), advice(MOVED)],
         ),
         problem(
             "interrupt-affinity",
             interrupts,
-            advice("for one run: whylate gaps --move-interrupts"),
+            vec![
+                command("for i in 25 24; do echo 0 > /proc/irq/$i/smp_affinity_list; done"),
+                advice("for one recording: whylate gaps --move-interrupts"),
+            ],
         ),
         problem(
             "other-jobs",
-            "load average 1.92, and only 1 CPU for it",
-            advice("stop other jobs: top -b -n 1 | head -20"),
+            "1.92 tasks ran or waited on average in the last minute; there is 1 CPU for other work",
+            vec![advice("find and stop other jobs:"), command("top -b -n 1 | head -20")],
         ),
         problem(
-            "rt-throttling",
-            "real-time threads are stopped for 50ms in every 1.00s",
-            Remedy::Command("sysctl kernel.sched_rt_runtime_us=-1".to_owned()),
+            "clocksource",
+            "the kernel counts time by hpet",
+            vec![advice("find out why:"), command("dmesg | grep -i -e tsc -e clocksource")],
         ),
     ];
     let others = ["nohz-full", "rcu-callbacks", "kernel-work", "timer-slack", "mitigations"];
@@ -54,7 +70,7 @@ fn guest() -> Diagnosis {
     symptoms.extend(["smt-siblings", "idle-states", "firmware"].map(|name| {
         symptom(name, Level::Unknown, "not known on a virtual machine", advice("ask"))
     }));
-    symptoms.push(symptom("clocksource", Level::Fine, "tsc", advice("nothing")));
+    symptoms.push(symptom("cycle-counter", Level::Fine, "steady", advice("nothing")));
     let host =
         whylate_model::host::Fingerprint { hypervisor: Some("KVM".to_owned()), ..diagnosis().host };
     Diagnosis {
@@ -76,6 +92,58 @@ fn screen(of: &Diagnosis) -> String {
 #[test]
 fn problems_stand_with_what_fixes_them_and_the_rest_is_named() {
     insta::assert_snapshot!("doctor", screen(&guest()));
+    let doctor = [
+        include_str!("../../../../whylate-host/src/doctor/isolation.rs"),
+        include_str!("../../../../whylate-host/src/doctor/interrupts.rs"),
+        include_str!("../../../../whylate-host/src/doctor/scheduling.rs"),
+        include_str!("../../../../whylate-host/src/doctor/kernel.rs"),
+    ];
+    let doctor = doctor.concat();
+    for words in [
+        "boot with: isolcpus=managed_irq,domain,",
+        MOVED,
+        "\"for one recording: whylate gaps --move-interrupts\"",
+        " tasks ran or waited on average in the last minute\"",
+        "\"there is 1 CPU\"",
+        " for other work\"",
+        "\"find and stop other jobs:\"",
+        "\"top -b -n 1 | head -20\"",
+        "\"find out why:\"",
+        "\"dmesg | grep -i -e tsc -e clocksource\"",
+    ] {
+        assert!(doctor.contains(words), "no check says {words}");
+    }
+}
+
+#[test]
+fn what_leads_to_a_command_is_told_with_it_and_never_alone() {
+    let mut of = guest();
+    of.symptoms = vec![
+        with_fixes(
+            "first",
+            Level::Spoils,
+            "on",
+            vec![advice("or for the whole machine:"), command("echo off > /sys/off")],
+        ),
+        with_fixes(
+            "second",
+            Level::Spoils,
+            "on",
+            vec![
+                command(&format!("echo {} > /sys/off", "0".repeat(60))),
+                advice("and stop it:"),
+                command("halt"),
+            ],
+        ),
+    ];
+    let screen = screen(&of);
+    for fix in ["or for the whole machine: echo off > /sys/off\n", "and stop it: halt\n"] {
+        assert!(screen.contains(fix), "{screen}");
+    }
+    assert!(
+        screen.lines().all(|line| line.trim_end().len() < 9 || !line.ends_with(':')),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -139,8 +207,7 @@ fn a_narrow_terminal_has_every_word_of_a_fix() {
     for line in narrow.lines().filter(|line| !line.contains("whylate")) {
         assert!(line.chars().count() <= 40, "{line:?} in\n{narrow}");
     }
-    for word in ["isolcpus=managed_irq,domain,1", "virtio1-req.0", "kernel.sched_rt_runtime_us=-1"]
-    {
+    for word in ["isolcpus=managed_irq,domain,1", "virtio1-req.0", "--move-interrupts"] {
         let flat = narrow.split_whitespace().collect::<String>();
         assert!(flat.contains(word), "{word} is not whole in\n{narrow}");
     }

@@ -253,7 +253,7 @@ fn a_client_that_could_not_hold_the_rate_says_so_in_the_answer() {
 }
 
 /// The kept run of a busy thread as somebody without root has it.
-fn without_root() -> Run {
+pub(super) fn without_root() -> Run {
     let mut run = commanded("whylate gaps --duration 1s", kept("gaps").1);
     run.evidence.trace = None;
     run.coverage = None;
@@ -288,7 +288,7 @@ fn without_root_causes_are_those_that_can_be_inferred_and_the_command_that_names
     assert_fits(&screen);
     for said in [
         "Of that, 83% went to other tasks and 17% is IRQs or hypervisor.",
-        "sudo whylate gaps  names the tasks and interrupts",
+        "sudo \"$(command -v whylate)\" gaps --cpus 1  names tasks and interrupts",
         "Trust: limited. No kernel trace: ",
     ] {
         assert!(screen.contains(said), "{said}: {screen}");

@@ -66,7 +66,7 @@ const AGREES: Option<Agreement> = Some(Agreement::Agrees);
 const DIFFERS: Option<Agreement> = Some(Agreement::Differs);
 
 /// Section 5.5 of Hourglass, as a small virtual machine had it.
-fn hourglass() -> Paper {
+pub(super) fn hourglass() -> Paper {
     let share = |agreement, words, (value, low, high)| {
         row(agreement, words, (value, Unit::Share), Some((low, high)))
     };

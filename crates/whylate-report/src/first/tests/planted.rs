@@ -42,6 +42,17 @@ fn selftest(kinds: Vec<SelfTestKind>) -> Run {
 }
 
 #[test]
+fn a_self_test_without_an_injection_says_so_once_and_what_to_do() {
+    let screen = shown(&selftest(Vec::new()), style());
+    assert_fits(&screen);
+    assert_eq!(screen.matches("njected").count(), 1, "{screen}");
+    let trust = screen.split_once("Trust: ").unwrap().1;
+    let trust = trust.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(trust.starts_with("poor. "), "{screen}");
+    assert!(trust.contains(" Record it again as root, and let it end by itself."), "{screen}");
+}
+
+#[test]
 fn a_self_test_says_how_many_of_how_many_were_found_and_named_right() {
     let kinds = vec![
         kind("fifo preemption", 211, 211, 211),

@@ -33,6 +33,24 @@ fn a_process_that_was_watched_is_told_with_the_parts_that_took_most() {
     assert!(screen(&watching(of)).contains("None of them was taken apart."));
 }
 
+#[test]
+fn a_process_that_was_watched_is_told_with_its_percentiles_and_bounds_where_the_sample_has_no_more()
+{
+    let mut run = crate::kept::kept("watch").1;
+    let said = shown(&run, style());
+    let first = "374 requests of python3: p50 8.02 µs, p99 85.4 µs, worst 97.6 µs; mean 11.0 µs.";
+    assert_eq!(said.lines().nth(1), Some(first), "{said}");
+    let whole = run.series.iter_mut().find(|of| of.name == "watched-whole").unwrap();
+    let p99 = whole.quantiles.iter_mut().find(|of| (of.percent - 99.0).abs() < 1e-9).unwrap();
+    (p99.value, p99.low) = (None, Some(whylate_model::Nanos(50_900)));
+    let said = shown(&run, style());
+    assert!(said.contains(": p50 8.02 µs, p99 ≥50.9 µs, worst 97.6 µs; mean"), "{said}");
+    // A run without the series of the whole knows the mean.
+    run.series.retain(|of| of.name != "watched-whole");
+    let said = shown(&run, style());
+    assert!(said.contains("\n374 requests of python3 took 11.0 µs on average.\n"), "{said}");
+}
+
 /// In its column a name has 30 letters.
 #[test]
 fn no_part_of_a_request_is_cut_in_its_column() {

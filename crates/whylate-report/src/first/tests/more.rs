@@ -1,0 +1,218 @@
+//! The last lines of a first screen: where the rest is, and what to do next. None of them is left out for its length.
+
+use std::path::Path;
+
+use whylate_model::Nanos;
+use whylate_model::prediction::{GIVEN, PredictedOverheads};
+use whylate_model::run::Run;
+
+use super::super::{COMPARE, DIRECTORY, Place, Screen, for_a_shell, layout, of, placed};
+use super::{assert_fits, style};
+use crate::kept::{kept, kinds};
+use crate::render::columns;
+use crate::terminal::Style;
+
+/// The name that a directory has by itself.
+const USUAL: &str = "whylate-20261123-223808";
+/// The same of a second run in that second, and paths that somebody may give.
+const OTHERS: [&str; 4] = [
+    "whylate-20261123-223808-64",
+    "RUN",
+    "two words/of a path",
+    "/srv/measurements/2026/november/rack-12/machine-7/run-1/whylate-1",
+];
+/// Columns of a line.
+const LINE: usize = 80;
+
+fn place(directory: &str) -> Place<'_> {
+    Place { directory: Path::new(directory), again: true }
+}
+
+/// Each of a screen's commands stands on it, and so does its page; no line is wider than a terminal.
+#[track_caller]
+fn assert_has_every_step(screen: &Screen, directory: &str) -> String {
+    let text = layout::write(screen, style());
+    for line in text.lines() {
+        assert!(columns(line) <= LINE, "{line:?} in\n{text}");
+    }
+    let (_, more) = text.split_once("More:  ").unwrap();
+    let path = for_a_shell(directory);
+    for command in &screen.more {
+        let alone = command.split_once("  ").map_or(command.as_str(), |(alone, _)| alone);
+        let told = [path.as_str(), "\"$D\""].map(|place| alone.replace(DIRECTORY, place));
+        assert!(told.iter().any(|told| more.contains(told)), "no `{command}` in\n{text}");
+        let is_named = more.contains(&format!("D={path}\n"));
+        assert_eq!(is_named, more.contains("$D"), "{text}");
+        // What a command is for has room beside the usual name.
+        let whole = command.replace(DIRECTORY, directory);
+        assert!(directory != USUAL || more.contains(&whole), "no `{whole}` in\n{text}");
+    }
+    assert!(more.contains("report.html"), "{text}");
+    assert!(text.lines().count() < 24, "{text}");
+    text
+}
+
+fn every_step(run: &Run) {
+    for directory in OTHERS.into_iter().chain([USUAL]) {
+        let screen = of(&run.as_shown(), place(directory), style()).unwrap();
+        assert_has_every_step(&screen, directory);
+    }
+}
+
+#[test]
+fn no_next_step_of_any_kind_is_left_out_for_the_name_of_its_directory() {
+    for kind in kinds() {
+        every_step(&kept(&kind).1);
+    }
+    every_step(&super::large::without_root());
+    let mut paper = super::papers::hourglass();
+    for differs in [true, false] {
+        let rows = paper.scenarios.iter_mut().flat_map(|of| &mut of.rows);
+        rows.filter(|_| !differs).for_each(|row| row.agreement = None);
+        for directory in OTHERS.into_iter().chain([USUAL]) {
+            let screen = placed(super::super::paper::screen(&paper), place(directory));
+            assert_has_every_step(&screen, directory);
+        }
+    }
+}
+
+#[test]
+fn the_page_is_named_beside_the_usual_name_and_a_path_without_room_has_a_name() {
+    let run = kept("threads").1;
+    let more = |directory: &str| {
+        let screen = super::super::first_screen(&run, place(directory), style()).unwrap();
+        let at = screen.find("More:").unwrap();
+        screen[at..].to_owned()
+    };
+    assert_eq!(
+        more(USUAL),
+        "More:  whylate report whylate-20261123-223808 --full, or open report.html there\n       \
+         whylate report whylate-20261123-223808 --timeline  draws who had the CPU\n"
+    );
+    assert_eq!(
+        more(OTHERS[3]),
+        "More:  D=/srv/measurements/2026/november/rack-12/machine-7/run-1/whylate-1\n       \
+         whylate report \"$D\" --full, or open \"$D\"/report.html\n       \
+         whylate report \"$D\" --timeline  draws who had the CPU\n"
+    );
+    // What has no room anywhere stands on a line of its own.
+    let long = "x/".repeat(100) + "x";
+    let screen = more(&long);
+    assert!(screen.starts_with(&format!("More:  D={long}\n")), "{screen}");
+}
+
+#[test]
+fn what_a_command_is_for_goes_before_the_command_does() {
+    let long = format!("whylate gaps {}", "--word ".repeat(8));
+    let (long, what) = (long.trim_end(), "says what it is for in many words");
+    let screen = Screen {
+        answer: vec!["It is so.".into()],
+        more: vec!["whylate".to_owned(), format!("{long}  {what}"), COMPARE.to_owned()],
+        ..Screen::default()
+    };
+    let text = layout::write(&screen, style());
+    assert!(text.contains(&format!("\n       {long}\n")) && !text.contains(what), "{text}");
+    let narrow = layout::write(&screen, Style { width: 40, ..style() });
+    assert!(narrow.contains(long), "{narrow}");
+}
+
+/// Texts of a source file: those between quotes that are no comment.
+fn texts(source: &str) -> Vec<String> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code = source.lines().filter(is_code).collect::<Vec<_>>().join("\n");
+    let (mut texts, mut letters) = (Vec::new(), code.chars().peekable());
+    while letters.any(|letter| letter == '"') {
+        let mut text = String::new();
+        while let Some(letter) = letters.next().filter(|letter| *letter != '"') {
+            match (letter, letters.peek()) {
+                ('\\', Some('\n')) => {
+                    while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
+                }
+                ('\\', Some(_)) => text.extend(letters.next()),
+                _ => text.push(letter),
+            }
+        }
+        texts.push(text);
+    }
+    texts
+}
+
+/// The line that a text is the pattern of, with what usually stands in its places.
+fn filled(text: &str) -> String {
+    let mut line = text.to_owned();
+    while let Some((before, (place, rest))) =
+        line.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
+        let with = match place {
+            "directory" | "DIRECTORY" => USUAL,
+            "cell" => "pinned-mlock-fifo-moved",
+            "whylate" => "sudo \"$(command -v whylate)\"",
+            "command" => " gaps",
+            "does" => "has narrower intervals",
+            "name" => "hourglass2002",
+            _ => "2-5",
+        };
+        line = format!("{before}{with}{rest}");
+    }
+    line
+}
+
+#[test]
+fn each_constant_line_of_a_screen_has_room_behind_its_label() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = std::fs::read_dir(folder.join("first")).unwrap().map(|file| file.unwrap().path());
+    let files = files.filter(|path| path.is_file() && !path.ends_with("tests.rs"));
+    let begins = ["whylate ", "sudo ", "--", "{whylate}", "{directory}", "{DIRECTORY}"];
+    let (mut lines, mut wide) = (0, Vec::new());
+    for path in files.chain([folder.join("first.rs")]) {
+        for text in texts(&std::fs::read_to_string(path).unwrap()) {
+            if begins.iter().any(|begin| text.starts_with(begin)) {
+                lines += 1;
+                let line = format!("More:  {}", filled(&text));
+                wide.extend((columns(&line) > LINE).then_some(line));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+    assert!(lines > 25, "{lines} lines are few");
+}
+
+#[test]
+fn without_a_trace_the_next_step_is_the_runs_own_command_as_root() {
+    for (kind, own) in [("gaps", " gaps"), ("checkup", "")] {
+        let mut run = kept(kind).1;
+        run.evidence.trace = None;
+        let screen = super::shown(&run, style());
+        assert_fits(&screen);
+        let said = format!(
+            "\n       sudo \"$(command -v whylate)\"{own} --cpus 1  names tasks and interrupts\n"
+        );
+        assert!(screen.contains(&said), "{screen}");
+    }
+    let mut run = super::on_cpus(64);
+    run.evidence.trace = None;
+    for gaps in &mut run.gaps {
+        gaps.cpu.0 *= 2;
+    }
+    let screen = super::shown(&run, style());
+    assert!(screen.contains("gaps --cpus ...  names tasks and interrupts\n"), "{screen}");
+}
+
+#[test]
+fn tasks_are_to_run_again_with_measured_overheads_only_where_the_prediction_has_none() {
+    let measured = "\n       whylate rta ... --run --overhead measured --jitter measured\n";
+    let mut run = kept("rta").1;
+    for (from, is_told) in [(None, true), (Some(GIVEN), true), (Some("switch-cost"), false)] {
+        let overheads = from.map(|from| PredictedOverheads {
+            switch: Nanos(3_000),
+            tick: None,
+            tick_period: None,
+            from: from.to_owned(),
+        });
+        run.prediction.as_mut().unwrap().overheads = overheads;
+        let screen = super::shown(&run, style());
+        assert_fits(&screen);
+        assert_eq!(screen.contains(measured), is_told, "{screen}");
+        assert_eq!(screen.contains("whylate compare RUN OTHER"), !is_told, "{screen}");
+    }
+}

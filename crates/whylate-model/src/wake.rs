@@ -40,6 +40,31 @@ pub struct WakeSummary {
     pub latest: Vec<LateWake>,
 }
 
+/// A smaller share of the latency is not told as unknown: parts are exact, and all of it is from a histogram.
+const LEAST_UNKNOWN: f64 = 0.005;
+
+impl WakeSummary {
+    /// The share of all latency that each stage took, the largest first, with the longest time that it took of one
+    /// wake-up. What no part tells is unknown, and of no longest. Empty where nothing is known.
+    #[must_use]
+    pub fn shares(&self) -> Vec<(WakeStage, f64, Option<Nanos>)> {
+        let known: f64 = self.split.iter().map(|part| part.total_ns).sum();
+        let all = self.late_ns.max(known).max(1.0);
+        let parts = self.split.iter().filter(|part| part.total_ns > 0.0);
+        let mut shares: Vec<_> =
+            parts.map(|part| (part.stage, part.total_ns / all, Some(part.most))).collect();
+        let rest = (all - known) / all;
+        if !shares.is_empty() && rest >= LEAST_UNKNOWN {
+            match shares.iter_mut().find(|of| of.0 == WakeStage::Unknown) {
+                Some(unknown) => unknown.1 += rest,
+                None => shares.push((WakeStage::Unknown, rest, None)),
+            }
+        }
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        shares
+    }
+}
+
 /// How many wake-ups were later than a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -181,4 +206,53 @@ pub struct LateWake {
     pub cause: Cause,
     /// Where the time went; the parts sum to the lateness.
     pub parts: Vec<Part>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::directory::parse_run;
+
+    /// A wake-up summary in which so much of the latency is known.
+    fn of(late_ns: f64, parts: &[(WakeStage, f64)]) -> WakeSummary {
+        let json = include_str!("../../../tests/runs/wake/run.json");
+        let mut wake = parse_run(Path::new("run.json"), json.as_bytes()).unwrap().wakes.remove(0);
+        wake.late_ns = late_ns;
+        let part = |(stage, total_ns): &(WakeStage, f64)| WakePart {
+            stage: *stage,
+            total_ns: *total_ns,
+            wakes: 1,
+            most: Nanos(7),
+        };
+        wake.split = parts.iter().map(part).collect();
+        wake
+    }
+
+    #[test]
+    fn shares_are_of_all_latency_and_what_no_part_tells_is_unknown() {
+        use WakeStage::{IdleExit, Interrupt, Unknown};
+        let told = |of: &WakeSummary| -> Vec<(WakeStage, u32, bool)> {
+            let shares = of.shares().into_iter();
+            shares
+                .map(|(of, share, most)| (of, (share * 1e3).round() as u32, most.is_some()))
+                .collect()
+        };
+        let parts = [(Interrupt, 1e6), (IdleExit, 3e6)];
+        assert_eq!(told(&of(4e6, &parts)), [(IdleExit, 750, true), (Interrupt, 250, true)]);
+        let half = [(Unknown, 500, false), (IdleExit, 375, true), (Interrupt, 125, true)];
+        assert_eq!(told(&of(8e6, &parts)), half);
+        let with = [(Interrupt, 1e6), (IdleExit, 3e6), (Unknown, 1e6)];
+        let added = [(Unknown, 500, true), (IdleExit, 375, true), (Interrupt, 125, true)];
+        assert_eq!(told(&of(8e6, &with)), added);
+        // A histogram may have a little less than the parts: they are all of it then, and no more.
+        let sum = |of: &WakeSummary| of.shares().iter().map(|of| of.1).sum::<f64>();
+        for late_ns in [0.0, 3.99e6, 4e6, 4.01e6, 4.1e6, 40e6] {
+            let sum = sum(&of(late_ns, &parts));
+            assert!((0.995..=1.0 + 1e-9).contains(&sum), "{late_ns}: {sum}");
+        }
+        assert_eq!(told(&of(4.01e6, &parts)).len(), 2, "what reading a histogram adds is no cause");
+        assert_eq!(told(&of(4e6, &[])), []);
+    }
 }

@@ -81,7 +81,7 @@ fn later(wakes: &[WakeSummary]) -> Table {
 /// A column for each stage that took something from somebody, as shares of all its latency; none where nothing is
 /// known.
 fn split(wakes: &[WakeSummary]) -> Option<Table> {
-    let mut stages: Vec<_> = wakes.iter().flat_map(|of| &of.split).map(|of| of.stage).collect();
+    let mut stages: Vec<_> = wakes.iter().flat_map(WakeSummary::shares).map(|of| of.0).collect();
     stages.sort_unstable();
     stages.dedup();
     if stages.is_empty() {
@@ -92,8 +92,8 @@ fn split(wakes: &[WakeSummary]) -> Option<Table> {
     for of in wakes {
         let row = [Value::from(of.thread.as_str()), Value::Time(of.late_ns)];
         table.row(row.into_iter().chain(stages.iter().map(|stage| {
-            let part = of.split.iter().find(|part| part.stage == *stage);
-            part.map(|part| Value::Share(part.total_ns / of.late_ns.max(1.0))).into()
+            let part = of.shares().into_iter().find(|part| part.0 == *stage);
+            part.map(|(_, share, _)| Value::Share(share)).into()
         })));
     }
     Some(table)
@@ -217,6 +217,10 @@ mod tests {
         assert_eq!(table.columns[2].head, "idle");
         assert_eq!(table.columns[3].head, "irq");
         assert_eq!(table.rows[0][1..], ["4 ms", "75%", "25%"]);
+        // Of twice as much latency half is not known.
+        let more = split(&[WakeSummary { late_ns: 8e6, ..summary(None) }]).unwrap();
+        assert_eq!(more.columns[4].head, "unknown");
+        assert_eq!(more.rows[0][1..], ["8 ms", "38%", "13%", "50%"]);
         assert!(split(&[]).is_none());
     }
 

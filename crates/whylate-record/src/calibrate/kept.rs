@@ -8,6 +8,7 @@ use whylate_model::calibration::{CalibratedBackend, Trust};
 use whylate_model::host::Fingerprint;
 use whylate_model::lab::BedKind;
 use whylate_model::run::{Run, RunState};
+use whylate_model::trust;
 
 /// Runs that a limit needs to be kept: fewer say nothing of how runs differ.
 const FEWEST_RUNS: u32 = 3;
@@ -28,7 +29,7 @@ pub(super) fn too_few(of: &CalibratedBackend) -> Option<String> {
 /// Is the calibration itself not to be relied on? Then nothing else is.
 #[must_use]
 pub fn is_poor(run: &Run) -> bool {
-    whylate_model::trust::Trust::of(run).level() == whylate_model::trust::Level::Poor
+    trust::Trust::of(run).level() == trust::Level::Poor
 }
 
 /// What of this calibration is kept. Nothing where an error was planted, where it was not finished or trust in it is

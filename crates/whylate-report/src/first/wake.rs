@@ -4,7 +4,7 @@ use whylate_model::Printable;
 use whylate_model::cause::Cause;
 use whylate_model::run::Run;
 use whylate_model::series::Series;
-use whylate_model::wake::{WakePart, WakeStage, WakeSummary};
+use whylate_model::wake::{WakeStage, WakeSummary};
 use whylate_model::{CpuId, CpuList};
 
 use super::layout::short;
@@ -98,22 +98,9 @@ fn is_p99(percent: f64) -> bool {
 
 const NEXT: &str = "whylate wake --timers all  compares timers";
 
-/// Parts of the latency that are something, the largest first.
-fn parts(wake: &WakeSummary) -> Vec<&WakePart> {
-    let mut parts: Vec<&WakePart> = wake.split.iter().filter(|part| part.total_ns > 0.0).collect();
-    parts.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
-    parts
-}
-
-fn share(wake: &WakeSummary, part: &WakePart) -> Cell {
-    Value::Share(part.total_ns / wake.late_ns.max(1.0)).into()
-}
-
 fn main_causes(run: &Run, wake: &WakeSummary) -> Option<Sentence> {
-    let said =
-        |part: &&WakePart| sentence![stage(run, wake, part.stage), " (", share(wake, part), ")"];
-    let parts = parts(wake);
-    let large = parts.iter().filter(|part| part.total_ns >= LEAST_SAID * wake.late_ns).take(2);
+    let large = wake.shares().into_iter().filter(|(_, share, _)| *share >= LEAST_SAID).take(2);
+    let said = |(of, share, _)| sentence![stage(run, wake, of), " (", Value::Share(share), ")"];
     let all: Vec<Sentence> = large.map(said).collect();
     let main = match all.len() {
         0 => return None,
@@ -125,8 +112,8 @@ fn main_causes(run: &Run, wake: &WakeSummary) -> Option<Sentence> {
 
 fn causes(run: &Run, wake: &WakeSummary) -> Option<Table> {
     let mut table = Table::new("", &["cause of latency", "share", "longest part"]);
-    for part in parts(wake) {
-        table.row([Cell::from(stage(run, wake, part.stage)), share(wake, part), part.most.into()]);
+    for (of, share, most) in wake.shares() {
+        table.row([Cell::from(stage(run, wake, of)), Value::Share(share).into(), most.into()]);
     }
     (!table.rows.is_empty()).then_some(table)
 }

@@ -370,8 +370,9 @@ fn a_run_of_another_kind_that_began_later_on_the_same_cpu_is_known_by_both() {
 
 /// Starts `gaps` for a minute into `directory`.
 pub(crate) fn measuring(directory: &Path, words: &str) -> Started {
-    let mut command = whylate("gaps --duration 60s --warmup 200ms".split_whitespace());
-    command.args(words.split_whitespace()).arg("-o").arg(directory);
+    let words = format!("gaps --duration 60s --warmup 200ms {words}");
+    let mut command = whylate(words.split_whitespace());
+    command.arg("-o").arg(directory);
     Started::new(command)
 }
 

@@ -105,7 +105,7 @@ fn merge_and_compare_tell_of_a_table_of_another_run_and_a_sum_passes_it_on() {
     std::fs::copy(sum.join("gaps-0002.parquet"), sum.join(table)).unwrap();
     told(&merge(&[], &[sum.clone(), fifth], &home.path().join("of-three")), 4);
     for words in [&[][..], &["--format", "json"], &["--html", "-"]] {
-        told(&whylate(["report"]).arg(&sum).args(words).output().unwrap(), 4);
+        told(&whylate([&["report"], words].concat()).arg(&sum).output().unwrap(), 4);
     }
 }
 
@@ -118,7 +118,7 @@ fn a_table_that_the_run_does_not_count_enters_none_of_its_numbers() {
         let run = run.gaps(1, Nanos(100), &latencies(number, 10, 1_000.0));
         run.write(home.path(), &format!("run-{number}"))
     });
-    let report = || whylate(["report"]).arg(&second).args(["--format", "json"]).output().unwrap();
+    let report = || whylate(["report", "--format", "json"]).arg(&second).output().unwrap();
     let before = report();
     assert_eq!(before.status.code(), Some(0), "{}", said(&before));
     std::fs::copy(first.join("gaps-0001.parquet"), second.join("gaps-0002.parquet")).unwrap();

@@ -4,6 +4,7 @@
 //!
 //! They are the same each time. `PROPTEST_CASES` says how many others, and `PROPTEST_RNG_SEED` which.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +33,7 @@ use whylate_model::{CpuId, Nanos, Pid, Ticks, TicksDelta};
 use whylate_record::collector::{Collector, Wanted};
 use whylate_record::summary::{self, Setting};
 use whylate_report::merge::{Request, TABLE_BYTES, merge};
-use whylate_report::{Style, render};
+use whylate_report::{Style, compare, render};
 use whylate_stats::Histogram;
 
 use crate::drawn::{self, DrawnWakes, Logged, added_up};
@@ -491,6 +492,45 @@ fn written(of: &Drawn, path: &Path, seed: u64) -> Run {
     run
 }
 
+/// Runs of these directories against each other, beside each other and with limits, hold together with the reports
+/// of each. Returns how many percentiles were withheld because of what was given up.
+fn compared_holds(of: &str, paths: [&Path; 2], runs: [&Run; 2]) -> usize {
+    let mut given_up = 0;
+    for side_by_side in [false, true] {
+        let [before, after] = paths.map(|path| vec![path.to_owned()]);
+        let request = compare::Request {
+            before,
+            after,
+            across: ["rate", "timeout"].map(|of| of.parse().unwrap()).to_vec(),
+            side_by_side,
+            limits: holds::LIMITS.iter().map(|(limit, _)| limit.parse().unwrap()).collect(),
+            ..compare::Request::default()
+        };
+        let found = compare::compare(&request).unwrap().comparison;
+        given_up += holds::compared(of, runs, &found);
+    }
+    given_up
+}
+
+#[test]
+fn what_a_report_of_a_generated_run_withholds_is_no_number_in_a_comparison() {
+    let given_up = Cell::new(0);
+    drawing(SUMS, &(any_run(), any_run()), |(mut first, mut second), home| {
+        (first.set, second.set) = (None, None);
+        for (one, other) in second.series.iter_mut().zip(&first.series) {
+            one.definition = other.definition;
+        }
+        let paths = ["first", "second"].map(|name| home.join(name));
+        let [one, other] = [&*paths[0], &*paths[1]];
+        let [a, b] = [written(&first, one, 1), written(&second, other, 2)];
+        let mut found = compared_holds("with itself", [one, one], [&a, &a]);
+        found += compared_holds("with another", [one, other], [&a, &b]);
+        found += compared_holds("another with it", [other, one], [&b, &a]);
+        given_up.set(given_up.get() + found);
+    });
+    assert!(given_up.get() > 100, "{} percentiles were withheld", given_up.get());
+}
+
 /// Samples of a series. What skipped no wake-up has one row for both.
 fn samples(run: &Run, name: &str) -> u64 {
     let of = |name: &str| run.series.iter().find(|series| series.name == name).map(|of| of.n);
@@ -541,5 +581,7 @@ fn the_sum_of_two_generated_runs_has_what_both_have_and_holds_together() {
         }
         let read = directory.read_run().unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), serde_json::to_value(&sum).unwrap());
+        compared_holds("sum with itself", [&into, &into], [&sum, &sum]);
+        compared_holds("sum with a part", [&into, &paths[0]], [&sum, &both[0]]);
     });
 }

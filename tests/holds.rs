@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use whylate_model::CpuId;
 use whylate_model::cause::{Cause, CauseTotal};
 use whylate_model::run::Run;
-use whylate_model::series::Series;
+use whylate_model::series::{Quantile, Series};
 use whylate_model::threads::Deadlines;
 use whylate_model::wake::{LaterThan, WakeSummary};
+use whylate_model::{CpuId, Nanos};
+use whylate_report::compare::{Comparison, Judged, Outcome, PairResult, Shown};
 
 /// All of it; `of` says which run it is.
 pub(crate) fn run(of: &str, run: &Run) {
@@ -177,6 +178,78 @@ pub(crate) fn series(of: &str, series: &Series) {
         assert!(at.low.is_none_or(|low| Some(low) <= at.value), "{of} {name}: {at:?}");
         assert!(at.high.is_none_or(|high| Some(high) >= at.value), "{of} {name}: {at:?}");
     }
+}
+
+/// The limits that [`compared`] looks at.
+pub(crate) const LIMITS: [(&str, f64); 4] =
+    [("p50=+10%", 50.0), ("p99=+10%", 99.0), ("p99.9=+10%", 99.9), ("max=+10%", 100.0)];
+
+/// What the report of a run withholds is no number in its comparison with another one, is in no difference and is
+/// judged by no limit. Returns how many percentiles of a side were withheld because of what was given up.
+pub(crate) fn compared(of: &str, runs: [&Run; 2], found: &Comparison) -> usize {
+    let mut given_up = 0;
+    for pair in &found.pairs {
+        let of = format!("{of}: {}", pair.series);
+        let sides = [&pair.before, &pair.after];
+        for (run, shown) in runs.iter().zip(sides) {
+            let own = run.series.iter().find(|own| own.name == shown.name).unwrap();
+            given_up += side(&of, own, shown);
+        }
+        let known = |percent: f64| sides.map(|side| value(&side.quantiles, percent));
+        if let PairResult::Compared(compared) = &pair.result {
+            for at in &compared.quantiles {
+                assert_eq!([at.before, at.after], known(at.percent), "{of}: {at:?}");
+                let both = at.before.is_some() && at.after.is_some();
+                assert!(both || (at.difference.is_none() && at.verdict.is_none()), "{of}: {at:?}");
+            }
+            let max = &compared.max;
+            assert_eq!([max.before, max.after], sides.map(|side| side.max), "{of}");
+            assert!(max.difference.is_none() || max.before.is_some() && max.after.is_some());
+        }
+        let judged = |one: &&Judged| {
+            let judged = matches!(
+                one.outcome,
+                Outcome::Held { .. } | Outcome::NotShown { .. } | Outcome::Exceeded { .. }
+            );
+            judged && one.series == pair.series
+        };
+        for one in found.limits.iter().filter(judged) {
+            let (_, percent) = LIMITS.iter().find(|(limit, _)| *limit == one.limit).unwrap();
+            let known = if *percent < 100.0 { known(*percent) } else { sides.map(|side| side.max) };
+            assert!(known.iter().all(Option::is_some), "{of}: {one:?} of {known:?}");
+        }
+    }
+    given_up
+}
+
+/// One side beside its own report.
+fn side(of: &str, own: &Series, shown: &Shown) -> usize {
+    let of = format!("{of} {shown:?} {own:?}");
+    let mut given_up = 0;
+    for at in &shown.quantiles {
+        let Some(told) = own.quantiles.iter().find(|of| (of.percent - at.percent).abs() < 1e-9)
+        else {
+            continue;
+        };
+        assert!(told.value.is_some() || at.value.is_none(), "p{}: {of}", at.percent);
+        assert!(at.value.is_some() || at.high.is_none(), "p{}: {of}", at.percent);
+        let above = own.censored.map(|of| of.above);
+        let mut all = [at.low, at.value, at.high].into_iter().flatten();
+        assert!(above.is_none_or(|above| all.all(|known| known <= above)), "{of}");
+        given_up += usize::from(told.value.is_none() && own.censored.is_some());
+    }
+    let known = shown.quantiles.iter().take_while(|at| at.value.is_some()).count();
+    assert!(shown.quantiles[known..].iter().all(|at| at.value.is_none()), "{of}");
+    if shown.n > 0 {
+        assert!(own.max.is_some() || shown.max.is_none(), "{of}");
+        assert!(own.min.is_some() || shown.min.is_none(), "{of}");
+        assert_eq!(own.censored, shown.censored, "{of}");
+    }
+    given_up
+}
+
+fn value(quantiles: &[Quantile], percent: f64) -> Option<Nanos> {
+    quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)?.value
 }
 
 /// How wide a report must be for each row to be one line.

@@ -69,7 +69,7 @@ fn compared(words: &[&str], directories: [&Path; 2]) -> (Option<i32>, Value, Str
     let words = [&["compare"], words].concat();
     let output = program::whylate(&words).args(directories).output().unwrap();
     let shape = ["--format", "json"];
-    let json = program::whylate(&words).args(directories).args(shape).output().unwrap();
+    let json = program::whylate([&words[..], &shape].concat()).args(directories).output().unwrap();
     let json = serde_json::from_slice(&json.stdout).unwrap_or(Value::Null);
     let text = program::said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     (output.status.code(), json, text)

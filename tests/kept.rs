@@ -16,6 +16,7 @@ use whylate_model::segments;
 use whylate_model::series::Series;
 use whylate_model::settings::{self, Settings};
 use whylate_model::{Nanos, Ticks};
+use whylate_report::compare::{Request, compare};
 
 use crate::{directories, holds, program, requests, two_cpus};
 
@@ -113,6 +114,28 @@ fn a_comparison_of_two_kept_runs_says_what_it_said_on_one_screen_and_in_whole() 
     assert_eq!(status, of_whole);
     assert!(first.lines().count() < 24, "{first}");
     insta::assert_snapshot!("compare", format!("{first}\n{whole}\nStatus: {status}\n"));
+}
+
+#[test]
+fn what_a_report_of_a_kept_run_withholds_is_no_number_in_its_comparison_with_itself() {
+    let mut compared = 0;
+    for kind in KINDS {
+        let run = program::read(&directory(kind));
+        for side_by_side in [false, true] {
+            let request = Request {
+                before: vec![directory(kind)],
+                after: vec![directory(kind)],
+                side_by_side,
+                limits: holds::LIMITS.iter().map(|(limit, _)| limit.parse().unwrap()).collect(),
+                ..Request::default()
+            };
+            let Ok(found) = compare(&request) else { continue };
+            let found = found.comparison;
+            holds::compared(kind, [&run, &run], &found);
+            compared += usize::from(found.says_anything());
+        }
+    }
+    assert!(compared > KINDS.len(), "{compared} said something");
 }
 
 #[test]
@@ -264,7 +287,15 @@ fn a_run_of_version_one_is_compared_and_added_up_with_one_of_version_two() {
     let output =
         program::whylate(["merge"]).args([&one, &two]).arg("-o").arg(&sum).output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", program::said(&output));
+    let traced = |run: &Run| run.evidence.trace.is_some();
+    let against = Request { before: vec![one], after: vec![sum.clone()], ..Request::default() };
+    let found = whylate_report::compare::compare(&against).unwrap().comparison.differences;
+    assert!(found.iter().all(|of| of.name != "kernel trace"), "{found:?}");
     let sum = program::read(&sum);
+    assert!(
+        traced(&run) && sum.origins.iter().all(|of| of.traced == Some(true)),
+        "both were traced"
+    );
     let samples = |run: &Run| run.series.iter().map(|of| of.n).sum();
     let [of_one, of_sum]: [u64; 2] = [samples(&run), samples(&sum)];
     assert_eq!(of_sum, 2 * of_one);
@@ -414,8 +445,8 @@ fn report(kind: &str, words: &[&str]) -> (i32, String) {
 }
 
 fn report_of(place: &Path, words: &[&str]) -> (i32, String) {
-    let mut report = program::whylate(["report"]);
-    report.arg(place).args(words).env_remove("COLUMNS");
+    let mut report = program::whylate([&["report"], words].concat());
+    report.arg(place).env_remove("COLUMNS");
     let output =
         report.env("TZ", "Pacific/Kiritimati").env("LC_ALL", "de_DE.UTF-8").output().unwrap();
     let status = output.status.code().filter(|status| [0, 4].contains(status));

@@ -55,7 +55,7 @@ fn full(home: &Path) -> Option<PathBuf> {
 fn a_device_a_pipe_and_a_link_that_a_page_is_written_to_stay_what_they_are() {
     let home = tempfile::tempdir().unwrap();
     let page = |file: &Path| {
-        whylate(["report"]).arg(recorded("gaps")).arg("--html").arg(file).output().unwrap()
+        whylate(["report", "--html"]).arg(file).arg(recorded("gaps")).output().unwrap()
     };
     let pipe = home.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
@@ -146,7 +146,7 @@ fn a_path_that_is_no_text_is_read_compared_and_written() {
     let name = |bytes: &[u8]| home.path().join(OsStr::from_bytes(bytes));
     let (run, page, sum) = (name(b"bad\xff"), name(b"page\xfe.html"), name(b"sum\xff"));
     directories::copy(&recorded("gaps"), &run);
-    let output = whylate(["report"]).arg(&run).arg("--html").arg(&page).output().unwrap();
+    let output = whylate(["report", "--html"]).arg(&page).arg(&run).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert!(File::open(&page).is_ok());
     let output = whylate(["compare"]).arg(&run).arg(recorded("selftest")).output().unwrap();

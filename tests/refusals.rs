@@ -210,6 +210,48 @@ fn a_flow_has_a_count_in_flight_as_the_option_has() {
 }
 
 #[test]
+fn what_chooses_from_the_text_of_a_report_is_refused_where_there_is_none() {
+    for words in [
+        "--quick",
+        "gaps",
+        "wake",
+        "rtt",
+        "threads --thread CPU",
+        "rta --task CPU",
+        "switch-cost",
+        "device --box bridge",
+        "calibrate",
+        "watch 4021",
+        "merge a b -o c",
+        "report a",
+        "compare a b",
+        "paper hourglass2002",
+    ] {
+        for option in ["--full", "--percentiles 50"] {
+            let has_none = ["compare", "paper"].iter().any(|of| words.starts_with(of));
+            if has_none && option != "--full" {
+                continue;
+            }
+            let words = format!("{words} --format json {option}");
+            let (name, _) = option.split_once(' ').unwrap_or((option, ""));
+            let leave = format!("leave {name} out");
+            refused(&words.split(' ').collect::<Vec<_>>(), 2, &["JSON has everything", &leave]);
+        }
+    }
+    refused(
+        &["report", "a", "--html", "page.html", "--full"],
+        2,
+        &["--full", "cannot be used with"],
+    );
+    let paper = program::file("papers/hourglass2002");
+    let paper = paper.to_str().unwrap();
+    for option in [&["--timeline"][..], &["--percentiles", "50"]] {
+        let leave = format!("leave {} out", option[0]);
+        refused(&[&["report", paper], option].concat(), 2, &["a paper's experiments", &leave]);
+    }
+}
+
+#[test]
 fn what_the_words_name_and_this_host_has_not_is_usage_in_every_command() {
     for words in [
         "gaps --cpus",

@@ -72,7 +72,7 @@ fn a_report_ends_as_the_run_is_judged() {
         std::fs::write(home.path().join("run.json"), run.to_string()).unwrap();
         for words in [&[][..], &["--format", "json"], &["--html", "-"]] {
             let output =
-                program::whylate(["report"]).arg(home.path()).args(words).output().unwrap();
+                program::whylate([&["report"], words].concat()).arg(home.path()).output().unwrap();
             assert_eq!(output.status.code(), Some(status), "{words:?}: {}", program::said(&output));
             let text = String::from_utf8(output.stdout).unwrap();
             assert!(text.contains(said) || !words.is_empty(), "{text}");

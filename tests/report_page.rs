@@ -32,8 +32,8 @@ fn the_page_of_many_gaps_stays_within_its_bounds() {
         let directory = home.path().join("run");
         plant(&directory, GAPS);
         let page = home.path().join("report.html");
-        let mut report = program::whylate(["report"]);
-        report.arg(&directory).arg("--html").arg(&page);
+        let mut report = program::whylate(["report", "--html"]);
+        report.arg(&page).arg(&directory);
         let peak_kib = program::peak_kib(report);
         let bytes = std::fs::metadata(&page).unwrap().len();
         println!("{name}, {GAPS} gaps: {bytes} bytes, {} MiB", peak_kib / 1024);

@@ -8,8 +8,8 @@ use response_time_analysis::demand::RBF;
 use response_time_analysis::fixed_priority::floating_nonpreemptive;
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::{edf as others_edf, wcet};
-use whylate_model::Nanos;
 use whylate_model::prediction::PREDICTION_VERSION;
+use whylate_model::{Nanos, RunDir};
 use whylate_report::{Style, first_prediction};
 use whylate_rta::analysis::of_set::{OfSet, Policy};
 use whylate_rta::analysis::{
@@ -21,7 +21,7 @@ use whylate_rta::simulate::{
 };
 use whylate_stats::rng::Rng;
 
-use crate::program;
+use crate::{directories, program};
 
 /// Sets that are compared.
 const SETS: u64 = 10_000;
@@ -412,4 +412,33 @@ fn a_prediction_as_json_has_a_version_and_units() {
         (&1_000_000.into(), &4_000_000.into()),
         "{told}"
     );
+}
+
+#[test]
+fn a_prediction_by_overheads_of_a_run_that_is_not_to_be_relied_on_is_not_either() {
+    let home = tempfile::tempdir().unwrap();
+    let costs = home.path().join("costs");
+    directories::copy(&program::file("runs/switch-cost"), &costs);
+    let mut run = program::read(&costs);
+    let reasons = vec!["this machine changed during the run".to_owned()];
+    run.verdict = whylate_model::run::Verdict::Untrustworthy { reasons };
+    RunDir::open(&costs).unwrap().write_run(&run).unwrap();
+    let of = |words: &[&str]| {
+        let mut rta = program::whylate(["rta", "--task", "2ms 10ms"]);
+        let output = rta.args(words).arg("--overhead").arg(&costs).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (status, screen) = of(&[]);
+    assert_eq!(status, Some(4), "{screen}");
+    assert!(screen.contains("Trust: poor. Trust in the overheads"), "{screen}");
+    assert_eq!(screen.matches("changed during the run").count(), 1, "{screen}");
+    let (status, whole) = of(&["--full"]);
+    assert!(status == Some(4) && whole.contains("changed during the run"), "{whole}");
+    let (status, json) = of(&["--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let doubt = json["overheads"]["doubt"].as_str().unwrap();
+    assert!(status == Some(4) && doubt.contains("changed during the run"), "{doubt}");
+    // A deadline that may be missed comes before doubts.
+    assert_eq!(of(&["--check"]).0, Some(4));
+    assert_eq!(of(&["--task", "9ms 10ms", "--check"]).0, Some(3));
 }

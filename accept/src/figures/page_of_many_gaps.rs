@@ -48,8 +48,8 @@ fn round(_: Round) -> Result<Vec<Reading>, String> {
     let peer = seconds_of(|| read_by_pyarrow(&directory));
     let mut peak = 0;
     let ours = seconds_of(|| {
-        let mut report = whylate(["report"]);
-        report.arg(&directory).arg("--html").arg(&page);
+        let mut report = whylate(["report", "--html"]);
+        report.arg(&page).arg(&directory);
         peak = peak_kib(report);
     });
     let again = seconds_of(|| read_by_pyarrow(&directory));

@@ -20,7 +20,7 @@ use crate::run::{GapSummary, Run};
 use crate::series::{Definition, Series};
 use crate::switch_cost::{Direct, Outcome};
 use crate::text::Printable;
-use crate::threads::ThreadSummary;
+use crate::threads::{PhaseSummary, ThreadSummary};
 use crate::units::CpuId;
 
 mod flow;
@@ -401,8 +401,25 @@ fn tasks(run: &Run, series: &str, thread: Option<&ThreadSummary>) -> Vec<(Compon
 }
 
 fn task(thread: &ThreadSummary) -> String {
-    let reserved = thread.reservation.iter().map(|of| format!(", {of}"));
-    format!("{} ({}{})", thread.workload, thread.policy, reserved.collect::<String>())
+    let reserved = thread.reservation.clone();
+    let deadline = thread.deadlines.as_ref().and_then(|of| of.deadline);
+    let deadline = deadline.map(|within| format!("deadline {within}"));
+    let asked = reserved.into_iter().chain(deadline).chain(thread.phases.iter().map(phase));
+    let asked: String = asked.map(|of| format!(", {of}")).collect();
+    format!("{} ({}{asked})", thread.workload, thread.policy)
+}
+
+/// What a phase of a program asks for: the workload of its thread does not say.
+fn phase(of: &PhaseSummary) -> String {
+    let busy = of.runtime.as_ref().map(|of| of.asked);
+    let parts = [
+        ("run", Some(of.run_asked).filter(|time| time.0 > 0)),
+        ("busy", busy),
+        ("every", of.period_asked),
+        ("lasts", of.length_asked),
+    ];
+    let parts = parts.into_iter().filter_map(|(word, time)| Some(format!(" {word} {}", time?)));
+    format!("phase {}:{}", of.name, parts.collect::<String>())
 }
 
 /// The thread that a series of a set is of: its name ends in the thread's.

@@ -66,6 +66,9 @@ pub struct Origin {
     /// What it found of context switches, on its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_cost: Option<SwitchCost>,
+    /// Did it have the kernel's trace? Sums of older releases do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traced: Option<bool>,
 }
 
 /// What one recording added to a series, so that the spread between recordings can be seen. Its

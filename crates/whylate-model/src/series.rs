@@ -147,6 +147,20 @@ pub struct Censored {
     pub above: Nanos,
 }
 
+impl Censored {
+    /// What was given up of two recordings together: with different bounds the lower one holds for all.
+    #[must_use]
+    pub fn of_both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self {
+                count: one.count.saturating_add(other.count),
+                above: one.above.min(other.above),
+            }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
 /// One quantile with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::Trust as Calibrated;
 use crate::cause::Coverage;
 use crate::device::Device;
 use crate::flow::Flow;
@@ -135,6 +136,10 @@ impl Trust {
             requests(flow, run, &mut trust);
         }
         for what in doubts(run) {
+            trust.add(Level::Limited, what);
+        }
+        let overheads = run.prediction.as_ref().and_then(|of| of.overheads.as_ref());
+        if let Some(what) = overheads.and_then(|of| of.doubt.clone()) {
             trust.add(Level::Limited, what);
         }
         recordings(run, &mut trust);
@@ -300,6 +305,10 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
             format!("how many of {} messages of {} came is unknown", packets.sent, flow.name);
         trust.add(Level::Poor, what);
     }
+    if let Some((level, at)) = flow.trust.as_ref().filter(|_| is_first).and_then(beyond) {
+        let backend = &flow.way.backend;
+        trust.add(level, format!("by the calibration of {backend} {at} may be the client's own"));
+    }
     if let Some((percent, late, service)) = own_time(flow, run) {
         let (own, from_due) = match flow.way.across {
             Some(_) => ("one-way latency", "latencies from due"),
@@ -311,6 +320,16 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
             flow.name
         );
         trust.add(Level::Poor, what);
+    }
+}
+
+/// Which percentile of a headline its calibration does not support, and how far that limits trust: without a median
+/// it has nothing to rely on.
+fn beyond(calibrated: &Calibrated) -> Option<(Level, &'static str)> {
+    match () {
+        () if calibrated.is_beyond(50.0) => Some((Level::Poor, "even p50")),
+        () if calibrated.is_beyond(HEADLINE) => Some((Level::Limited, "p99")),
+        () => None,
     }
 }
 

@@ -154,6 +154,7 @@ fn taken(overheads: Overheads, from: &str) -> PredictedOverheads {
         tick: overheads.tick.map(|(cost, _)| cost),
         tick_period: overheads.tick.map(|(_, period)| period),
         from: from.to_owned(),
+        doubt: None,
     }
 }
 

@@ -99,6 +99,8 @@ fn is_by_noise(reason: &str, run: &Run) -> bool {
         || noise.any(|warning| warning.to_string() == reason)
         || is_of_late_requests(reason, run)
         || is_of_no_account(reason, run)
+        // How close it came to the truth is the machine's of that time.
+        || reason.starts_with("by the calibration of ")
         || is_of_a_starved_client(reason, run)
         || is_of_spoilt_trials(reason, run)
 }

@@ -231,8 +231,15 @@ pub fn in_full<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Vec<OsStr
     // These print no report.
     let others = ["--list", "--explain", "--fix-script", "--collect-script"];
     let other = words.iter().any(|word| others.iter().any(|of| word == of));
+    // What is no text of a report is printed whole.
+    let follows = |pair: &[OsString]| pair[0] == "--format" && pair[1] == "json";
+    let of_report = first == Some("report") && words.iter().any(|word| word == "--html");
+    let other = other || of_report || words.windows(2).any(follows);
     let prints = first.is_some_and(|word| PRINT_RUNS.contains(&word));
-    if is_checkup || of_lab || (!other && prints) {
+    if other {
+        return words;
+    }
+    if is_checkup || of_lab || prints {
         words.insert(usize::from(!is_checkup) + usize::from(of_lab), "--full".into());
     }
     words
@@ -346,7 +353,7 @@ pub fn recorded_beside<T>(words: &[&str], look: impl FnOnce(u32) -> T) -> (Recor
 /// Runs `whylate report DIRECTORY WORDS`, which ends with 4 where the recording did: its numbers are not to be
 /// relied on. Of one that was killed nothing was said yet.
 pub fn reported(directory: &Path, words: &[&str]) -> Output {
-    let output = whylate(["report"]).arg(directory).args(words).output().unwrap();
+    let output = whylate([&["report"], words].concat()).arg(directory).output().unwrap();
     let expected: &[i32] = match read(directory).verdict {
         Verdict::Untrustworthy { .. } => &[4],
         Verdict::LimitExceeded { .. } => &[3],

@@ -11,6 +11,7 @@ use crate::load::LoadFacts;
 use crate::run::LoopKind;
 use crate::series::Censored;
 use crate::settings::Setting;
+use crate::threads::RuntimeSummary;
 use crate::units::Nanos;
 
 const RESPONSE: &str = "rtt-response";
@@ -263,6 +264,41 @@ fn of_several_flows_the_client_of_each_has_a_cpu_of_its_own() {
     let named = |run: &mut Run| drop(run.settings.insert("client".to_owned(), client.clone()));
     let found = differing(&run, RESPONSE, named);
     only(&found, Component::CpuRole, NOT_RECORDED, "shared with other threads");
+}
+
+#[test]
+fn programs_of_other_steps_and_threads_of_another_deadline_are_other_task_sets() {
+    let run = kept(include_str!("../../../../tests/runs/steps/run.json"));
+    let series = run.series.iter().find(|of| thread_of(&run, &of.name).is_some()).unwrap();
+    let name = series.name.clone();
+    let thread = run.threads.iter().position(|of| !of.phases.is_empty()).unwrap();
+    let phase = |change: fn(&mut PhaseSummary)| {
+        let found = differing(&run, &name, |run| change(&mut run.threads[thread].phases[0]));
+        found.iter().map(|of| of.0).collect::<Vec<_>>() == [Component::Tasks]
+    };
+    assert!(phase(|of| of.name.push('x')));
+    assert!(phase(|of| of.run_asked.0 += 1_000_000));
+    assert!(phase(|of| of.period_asked = Some(Nanos(7_000_000))));
+    assert!(phase(|of| of.length_asked = Some(Nanos(7_000_000))));
+    assert!(phase(|of| {
+        of.runtime = Some(RuntimeSummary {
+            asked: Nanos(7_000_000),
+            lasted_ns: None,
+            received_ns: None,
+            longest_over: Nanos(0),
+        });
+    }));
+    // What came of them is no part of what they are.
+    assert!(!phase(|of| (of.passes, of.run_ns) = (of.passes + 1, None)));
+    let mut set = threads();
+    let with = set.threads.iter().position(|of| of.deadlines.is_some()).unwrap();
+    let within = |ms: u64| Some(Nanos(ms * 1_000_000));
+    set.threads[with].deadlines.as_mut().unwrap().deadline = within(5);
+    let found = differing(&set, "wake-audio", |run| {
+        run.threads[with].deadlines.as_mut().unwrap().deadline = within(8);
+    });
+    assert_eq!(found.len(), 1);
+    assert!(found[0].1.contains("deadline 5.00ms"), "{found:?}");
 }
 
 #[test]

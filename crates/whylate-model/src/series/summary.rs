@@ -116,6 +116,31 @@ impl Series {
         self.class = self.class_by.map(classify);
     }
 
+    /// The same of values of several recordings, of which together `censored` were given up. A value of another
+    /// recording may be known and lie above the bound: what was given up is larger or not, so that neither is known.
+    pub fn censor_sum(&mut self, values: &Histogram, censored: Censored) {
+        let count = censored.count.max(values.count_at_least(censored.above.0));
+        // A log that is not whole may hold fewer than were given up.
+        self.censor(values, Censored { count: count.min(values.len()), ..censored });
+        self.censored = Some(censored);
+    }
+
+    /// Takes back what another series of the same values does not tell: a percentile without a value there, and an
+    /// end that is not known there. What bounds it from below is kept.
+    pub fn withhold_as(&mut self, other: &Self) {
+        for quantile in &mut self.quantiles {
+            let same = |of: &&Quantile| (of.percent - quantile.percent).abs() < 1e-9;
+            if other.quantiles.iter().find(same).is_some_and(|of| of.value.is_none()) {
+                (quantile.value, quantile.high) = (None, None);
+            }
+        }
+        withhold(&mut self.quantiles);
+        self.min = self.min.filter(|_| other.min.is_some());
+        self.max = self.max.filter(|_| other.max.is_some());
+        self.class_by = self.class_by.and_then(|_| deciding(&self.quantiles));
+        self.class = self.class_by.map(classify);
+    }
+
     /// Gaps: the class is by the time-weighted p99.9, and shares are of the elapsed time.
     pub fn weigh_by_time(&mut self, values: &Histogram, elapsed: Nanos, weighted: &[TimeWeighted]) {
         let decides = at(weighted.iter().map(|point| (point.percent, Some(point.value))));

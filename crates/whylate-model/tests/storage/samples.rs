@@ -306,6 +306,7 @@ fn origin() -> Origin {
         segments: vec![segment("gaps-0002.parquet")],
         loads: vec![load()],
         switch_cost: None,
+        traced: Some(true),
     }
 }
 

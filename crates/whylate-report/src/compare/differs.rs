@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use whylate_model::Printable;
 use whylate_model::difference::{Difference, HOST_NAME, UNKNOWN};
+use whylate_model::origin::Origin;
 use whylate_model::run::Run;
 use whylate_model::warning::Warning;
 
@@ -18,19 +19,44 @@ const TOOL: &str = "whylate";
 const LOAD: &str = "load beside it";
 const SETTING: &str = "setting ";
 
-/// Name, and whether it was so in a run.
-type InForce = (&'static str, fn(&Run) -> bool);
+/// Name, and whether it was so in each of its recordings, where that is known.
+type InForce = (&'static str, fn(&Run) -> BTreeSet<Option<bool>>);
 
 /// What was in force, whatever was asked for.
 const IN_FORCE: [InForce; 4] = [
-    ("kernel trace", |run| run.evidence.trace.is_some()),
-    ("rseq word", |run| run.evidence.rseq),
-    ("idle states held", |run| !warned(run, |w| matches!(w, Warning::IdleStatesNotHeld { .. }))),
-    ("memory locked", |run| !warned(run, |w| matches!(w, Warning::MemoryNotLocked { .. }))),
+    ("kernel trace", |run| each(run, |run| run.evidence.trace.is_some(), |of| of.traced)),
+    // A sum has it where each of its recordings had it.
+    ("rseq word", |run| [Some(run.evidence.rseq)].into()),
+    ("idle states held", |run| without(run, |of| matches!(of, Warning::IdleStatesNotHeld { .. }))),
+    ("memory locked", |run| without(run, |of| matches!(of, Warning::MemoryNotLocked { .. }))),
 ];
 
-fn warned(run: &Run, is: fn(&Warning) -> bool) -> bool {
-    run.warnings.iter().any(is)
+/// Of a recording what it says itself, of a sum what is known of each of its recordings.
+fn each(
+    run: &Run,
+    of_run: impl Fn(&Run) -> bool,
+    of_origin: impl Fn(&Origin) -> Option<bool>,
+) -> BTreeSet<Option<bool>> {
+    if run.is_merged() {
+        return run.origins.iter().map(of_origin).collect();
+    }
+    [Some(of_run(run))].into()
+}
+
+/// What a warning would tell that it was not so.
+fn without(run: &Run, is: fn(&Warning) -> bool) -> BTreeSet<Option<bool>> {
+    let none = |warnings: &[Warning]| !warnings.iter().any(is);
+    each(run, |run| none(&run.warnings), |of| Some(none(&of.warnings)))
+}
+
+/// In a word; none where one of the recordings does not say.
+fn in_a_word(of: &BTreeSet<Option<bool>>) -> Option<&'static str> {
+    match (of.contains(&None), of.contains(&Some(true)), of.contains(&Some(false))) {
+        (true, ..) => None,
+        (_, true, true) => Some("in some recordings"),
+        (_, true, _) => Some("yes"),
+        _ => Some("no"),
+    }
 }
 
 /// Between the first run of A and the first of B.
@@ -76,8 +102,10 @@ fn of(a: &Run, b: &Run) -> Vec<Difference> {
     };
     add(TOOL.to_owned(), Some(&a.tool_version), Some(&b.tool_version));
     for (name, has) in IN_FORCE {
-        let [left, right] = [a, b].map(|run| if has(run) { "yes" } else { "no" }.to_owned());
-        add(name.to_owned(), Some(&left), Some(&right));
+        // What is not known is no difference.
+        if let [Some(left), Some(right)] = [a, b].map(|run| in_a_word(&has(run))) {
+            add(name.to_owned(), Some(&left.to_owned()), Some(&right.to_owned()));
+        }
     }
     let [left, right] = [a, b].map(load);
     add(LOAD.to_owned(), Some(&left), Some(&right));
@@ -110,6 +138,7 @@ mod tests {
     use whylate_model::load::LoadFacts;
 
     use super::*;
+    use crate::execution::recorded::tests::merged;
     use crate::timeline::tests::recorded;
 
     #[test]
@@ -131,6 +160,37 @@ mod tests {
         assert_eq!(name(&a, &other), None, "another setting of the machine, too");
         b.host.hostname.clear();
         assert_eq!(name(&a, &b), None, "nobody knows its name");
+    }
+
+    #[test]
+    fn a_sum_was_traced_as_its_recordings_were_and_what_is_not_known_is_no_difference() {
+        let sum = |traced: &[Option<bool>]| {
+            let mut sum = merged();
+            let of = sum.origins[0].clone();
+            let origin = |traced: &Option<bool>| Origin { traced: *traced, ..of.clone() };
+            sum.origins = traced.iter().map(origin).collect();
+            sum.evidence.trace = None;
+            sum
+        };
+        let mut recording = merged();
+        recording.origins.clear();
+        assert!(recording.evidence.trace.is_some(), "planted");
+        let trace = |traced: &[Option<bool>]| {
+            let found = of(&recording, &sum(traced));
+            let trace = found.into_iter().find(|of| of.name == "kernel trace");
+            trace.map(|of| (of.left, of.right))
+        };
+        let told = |right: &str| Some(("yes".to_owned(), right.to_owned()));
+        assert_eq!(trace(&[Some(true); 2]), None);
+        assert_eq!(trace(&[Some(true), None]), None, "an older release does not say");
+        assert_eq!(trace(&[None; 2]), None);
+        assert_eq!(trace(&[Some(false); 2]), told("no"));
+        assert_eq!(trace(&[Some(true), Some(false)]), told("in some recordings"));
+        let mut warned = sum(&[Some(true); 2]);
+        warned.origins[0].warnings.push(Warning::MemoryNotLocked { reason: "EPERM".to_owned() });
+        let found = of(&recording, &warned);
+        let locked = found.iter().find(|of| of.name == "memory locked").unwrap();
+        assert_eq!(locked.right, "in some recordings");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use whylate_model::directory::RunDir;
 use whylate_model::origin::{self, Origin};
 use whylate_model::run::{GapSummary, Run};
-use whylate_model::series::{Definition, Series};
+use whylate_model::series::{Censored, Definition, Series};
 use whylate_model::{Nanos, Printable, Ticks};
 use whylate_stats::Histogram;
 use whylate_stats::dependence::Exceedances;
@@ -41,7 +41,7 @@ pub(super) struct Measured {
     /// Largest value of each run.
     pub(super) maxima: Vec<f64>,
     /// Samples of which only a lower bound is known: the largest ones.
-    pub(super) censored: u64,
+    pub(super) censored: Option<Censored>,
     /// Time measured, where it is known, of all runs.
     pub(super) elapsed: Option<Nanos>,
     /// For gaps: lost share of each block, run by run.
@@ -227,7 +227,8 @@ pub(super) fn side(
         for ((one, have), into) in wanted.iter().zip(logged).zip(&mut measured) {
             let series = loaded.series(&one.series);
             let counted = series.map_or(0, |series| series.n);
-            into.censored += series.and_then(|s| s.censored).map_or(0, |censored| censored.count);
+            let censored = series.and_then(|series| series.censored);
+            into.censored = Censored::of_both(into.censored, censored);
             if have < counted {
                 let (directory, series) = (loaded.name.clone(), one.series.clone());
                 cautions.push(Caution::Incomplete { directory, series, have, counted });

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: nothing is computed for series that are not one ([`whylate_model::identity`]), unless what
 //! they differ in was allowed by name, and each difference is named; every difference has an interval; "no
-//! difference shown" is a result; a quantile that a side does not support is absent, never the maximum in its place. Gaps are compared above the larger of the two
+//! difference shown" is a result; a quantile that a side does not support is absent, never the maximum in its place,
+//! and so is one that falls among samples that were given up: each side is summed up as a report sums it up. Gaps are compared above the larger of the two
 //! thresholds, for below it one side saw none. Works from run directories alone; the same
 //! directories give the same answer, to the last digit.
 //!
@@ -18,6 +19,7 @@ mod load;
 mod page;
 mod pair;
 pub(crate) mod section;
+mod shown;
 mod sides;
 
 pub mod junit;
@@ -29,7 +31,7 @@ use whylate_model::Nanos;
 use whylate_model::difference::Difference;
 use whylate_model::identity::Component;
 use whylate_model::run::RunState;
-use whylate_model::series::{Definition, Quantile};
+use whylate_model::series::{Censored, Definition, Quantile};
 use whylate_model::trust::{Reason, Trust};
 
 pub use causes::CauseChange;
@@ -159,13 +161,16 @@ pub struct Shown {
     pub runs: usize,
     /// Samples.
     pub n: u64,
+    /// Those of them that were given up, as in the runs themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored: Option<Censored>,
     /// Smallest value.
     #[serde(rename = "min_ns")]
     pub min: Option<Nanos>,
-    /// Largest value.
+    /// Largest value; none where samples were given up.
     #[serde(rename = "max_ns")]
     pub max: Option<Nanos>,
-    /// Quantiles of all runs pooled.
+    /// Quantiles of all runs pooled. What the report of a run withholds has no value here.
     pub quantiles: Vec<Quantile>,
 }
 
@@ -222,10 +227,10 @@ pub struct Compared {
 pub struct QuantileDifference {
     /// Which, in percent.
     pub percent: f64,
-    /// In A; none when A does not support it.
+    /// In A; none when A does not support it, or it falls among samples that were given up.
     #[serde(rename = "before_ns")]
     pub before: Option<Nanos>,
-    /// In B; none when B does not support it.
+    /// In B; none when B does not support it, or it falls among samples that were given up.
     #[serde(rename = "after_ns")]
     pub after: Option<Nanos>,
     /// B less A, with its intervals; none unless both support it.
@@ -239,10 +244,10 @@ pub struct QuantileDifference {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxDifference {
-    /// Largest value of all runs of A.
+    /// Largest value of all runs of A; none where samples were given up.
     #[serde(rename = "before_ns")]
     pub before: Option<Nanos>,
-    /// Largest value of all runs of B.
+    /// Largest value of all runs of B; none where samples were given up.
     #[serde(rename = "after_ns")]
     pub after: Option<Nanos>,
     /// Difference of the runs' largest values on average; none with one run a side.

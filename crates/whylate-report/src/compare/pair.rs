@@ -1,16 +1,14 @@
 //! The differences of two alike series.
 
 use whylate_model::Nanos;
-use whylate_model::series::Quantile;
 use whylate_stats::difference::{self, Differences, Intervals, RESAMPLES};
-use whylate_stats::quantile::{Estimate, PERCENTS};
+use whylate_stats::quantile::{PERCENTS, smallest_n};
 use whylate_stats::rank_test::{self, rank_test};
-use whylate_stats::sample::Sample;
 
 use super::load::Measured;
 use super::{
     Basis, Bound, Compared, Limit, MaxDifference, Measure, NumberDifference, Outcome,
-    QuantileDifference, Rank, RateDifference, Spread, Verdict,
+    QuantileDifference, Rank, RateDifference, Shown, Spread, Verdict,
 };
 use crate::numbers::count;
 
@@ -24,15 +22,21 @@ const RATES_AT_LEAST: [Nanos; 4] = [Nanos(1_000), Nanos(10_000), Nanos(100_000),
 pub(super) struct Drawn<'a> {
     before: &'a Measured,
     after: &'a Measured,
+    /// What is told of each, which is all that may be told of it here.
+    shown: [&'a Shown; 2],
     differences: Differences<'a>,
     resolution_ns: f64,
 }
 
 impl<'a> Drawn<'a> {
-    pub(super) fn new(before: &'a Measured, after: &'a Measured, resolution_ns: f64) -> Self {
+    pub(super) fn new(
+        (before, of_before): (&'a Measured, &'a Shown),
+        (after, of_after): (&'a Measured, &'a Shown),
+    ) -> Self {
         let differences =
             Differences::new(&before.sample, &after.sample, &PERCENTS, SEED, RESAMPLES);
-        Self { before, after, differences, resolution_ns }
+        let resolution_ns = of_before.resolution_ns.max(of_after.resolution_ns);
+        Self { before, after, shown: [of_before, of_after], differences, resolution_ns }
     }
 
     pub(super) fn compared(&self, above: Option<Nanos>) -> Compared {
@@ -61,23 +65,14 @@ impl<'a> Drawn<'a> {
                 let reason = "side B has no stall above the threshold".to_owned();
                 return Ok(Outcome::NothingToExceed { reason });
             }
-            Measure::Quantile(percent) if self.is_censored(percent) => {
-                return Err(format!("p{percent} falls among samples that timed out"));
-            }
             Measure::Quantile(percent) => {
-                let found = self.differences.quantile(percent, scale);
-                let side = match (found.before.value, found.after.value) {
-                    (None, _) => Err(unsupported(percent, "A", &found.before)),
-                    (_, None) => Err(unsupported(percent, "B", &found.after)),
-                    (_, Some(value)) => Ok(self.resolution(value)),
-                };
-                let resolution = side?;
-                let intervals = found
-                    .intervals
-                    .ok_or_else(|| format!("p{percent} has no lower end of its interval"))?;
-                (intervals, resolution)
+                let [_, after] = self.values(percent)?;
+                let found = self.differences.quantile(percent, scale).intervals;
+                let intervals =
+                    found.ok_or_else(|| format!("p{percent} has no lower end of its interval"))?;
+                (intervals, self.resolution(after.0))
             }
-            Measure::Max if self.before.censored + self.after.censored > 0 => {
+            Measure::Max if self.shown.iter().any(|side| side.censored.is_some()) => {
                 return Err("samples timed out: the maximum is not known".to_owned());
             }
             Measure::Max => {
@@ -104,44 +99,43 @@ impl<'a> Drawn<'a> {
         self.after.sample.values().is_empty() && !self.after.lost.is_empty()
     }
 
-    /// Does the quantile of a side fall among values of which only a lower bound is known?
-    fn is_censored(&self, percent: f64) -> bool {
-        [self.before, self.after].iter().any(|side| {
-            let n = side.sample.values().len() as f64;
-            side.censored as f64 >= n * (1.0 - percent / 100.0) && side.censored > 0
-        })
+    /// A percentile of both sides; the error says why one of them does not tell it.
+    fn values(&self, percent: f64) -> Result<[Nanos; 2], String> {
+        if self.shown.iter().any(|side| side.is_timed_out(percent)) {
+            return Err(format!("p{percent} falls among samples that timed out"));
+        }
+        let [a, b] = self.shown;
+        let told = |side: &Shown, letter| {
+            side.value(percent).ok_or_else(|| unsupported(percent, letter, side))
+        };
+        Ok([told(a, "A")?, told(b, "B")?])
     }
 
     fn quantile(&self, percent: f64) -> QuantileDifference {
-        if self.is_censored(percent) {
-            let (before, after, difference, verdict) = (None, None, None, None);
-            return QuantileDifference { percent, before, after, difference, verdict };
-        }
-        let found = self.differences.quantile(percent, 1.0);
-        let largest = found.before.value.max(found.after.value).unwrap_or(0);
-        let difference = found.intervals.map(|i| spread(&i, found.before.value.map(|v| v as f64)));
+        let [before, after] = self.shown.map(|side| side.value(percent));
+        let both = before.zip(after);
+        let found = both.and_then(|_| self.differences.quantile(percent, 1.0).intervals);
+        let difference = found.map(|i| spread(&i, before.map(|v| v.0 as f64)));
+        let largest = before.max(after).unwrap_or_default();
         QuantileDifference {
             percent,
-            before: found.before.value.map(Nanos),
-            after: found.after.value.map(Nanos),
-            verdict: difference.map(|d| verdict(&d, self.resolution(largest))),
+            before,
+            after,
+            verdict: difference.map(|d| verdict(&d, self.resolution(largest.0))),
             difference,
         }
     }
 
     fn max(&self) -> MaxDifference {
-        if self.before.censored + self.after.censored > 0 {
-            let (before, after, difference, verdict) = (None, None, None, None);
-            return MaxDifference { before, after, difference, verdict };
-        }
+        let [of_before, of_after] = self.shown.map(|side| side.max);
         let (before, after) = (&self.before.maxima, &self.after.maxima);
-        let found = difference::of_runs(before, after, 1.0);
+        let both = of_before.zip(of_after);
+        let found = both.and_then(|_| difference::of_runs(before, after, 1.0));
         let mean = before.iter().sum::<f64>() / before.len() as f64;
         let difference = found.map(|i| Spread { within: None, ..spread(&i, Some(mean)) });
-        let max = |side: &Measured| side.sample.values().max().map(Nanos);
         MaxDifference {
-            before: max(self.before),
-            after: max(self.after),
+            before: of_before,
+            after: of_after,
             verdict: difference.map(|d| verdict(&d, self.resolution_ns)),
             difference,
         }
@@ -198,32 +192,20 @@ fn below(side: &Measured, rates: &[Vec<f64>]) -> Option<f64> {
     (none && seconds > 0.0).then(|| 3.0 / seconds)
 }
 
-/// Quantiles of a side, for the eye.
-pub(super) fn quantiles(sample: &Sample) -> Vec<Quantile> {
-    let values = sample.values();
-    let one = |percent: f64| {
-        let at = values.value_at(percent);
-        let n_eff = at.map_or(0.0, |value| sample.effective_n(value));
-        let estimate = whylate_stats::quantile::estimate(values, percent, n_eff);
-        Quantile {
-            percent,
-            value: estimate.value.map(Nanos),
-            low: estimate.low.map(Nanos),
-            high: estimate.high.map(Nanos),
-            n_eff,
-        }
+fn unsupported(percent: f64, letter: &str, side: &Shown) -> String {
+    let Some(lowest) = side.too_few(percent) else {
+        return format!("p{percent} is not supported by side {letter}");
     };
-    PERCENTS.map(one).to_vec()
-}
-
-fn unsupported(percent: f64, side: &str, estimate: &Estimate) -> String {
-    let need = whylate_stats::quantile::smallest_n(percent / 100.0);
+    // What is withheld of a percentile is withheld of each higher one.
+    let own = lowest.percent > percent - 1e-9;
+    let higher = if own { String::new() } else { format!(", and so p{percent} is not") };
     format!(
-        "p{percent} is not supported by side {side}: its {} samples are worth {} independent \
+        "p{} is not supported by side {letter}{higher}: its {} samples are worth {} independent \
          ones, and it takes {}",
-        count(estimate.n),
-        count(estimate.n_eff.round() as u64),
-        count(need)
+        lowest.percent,
+        count(side.n),
+        count(lowest.n_eff.round() as u64),
+        count(smallest_n(lowest.percent / 100.0))
     )
 }
 

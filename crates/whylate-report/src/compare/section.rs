@@ -1,6 +1,5 @@
 //! A comparison in words and tables.
 
-use whylate_model::Nanos;
 use whylate_model::difference::Difference;
 use whylate_model::series::{Quantile, shown_label};
 use whylate_model::trust::Level;
@@ -9,19 +8,20 @@ use super::{
     Basis, CauseChange, Caution, Compared, Comparison, Judged, NumberDifference, Outcome, Pair,
     PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, renamed, runs,
 };
-use crate::doc::{Block, Document, Section, Table, Warning};
+use crate::doc::{Block, Document, Picture, Section, Table, Warning, Where};
 use crate::first;
 use crate::numbers::{self, ABSENT, Cell, Value, count, p_value, percent, rate};
 use crate::series::at_least;
-use crate::svg::Figure;
 
 /// Runs of a side that are named; the others are counted.
 const MOST_RUNS: usize = 3;
+/// What is said of what falls among samples that were given up.
+const TIMED_OUT: &str = "timed out";
 /// Rows of a table.
 const MOST_ROWS: usize = 256;
 
 /// All of a comparison, with a figure for each pair that there is one of.
-pub(crate) fn document(of: &Comparison, mut figures: Vec<Option<Figure>>) -> Document {
+pub(crate) fn document(of: &Comparison, mut figures: Vec<Option<String>>) -> Document {
     figures.resize_with(of.pairs.len(), || None);
     let sides = [side(Side::A, &of.before), side(Side::B, &of.after)].to_vec();
     let pairs = of.pairs.iter().zip(figures).map(|(pair, figure)| section(pair, figure));
@@ -35,9 +35,10 @@ pub(crate) fn document(of: &Comparison, mut figures: Vec<Option<Figure>>) -> Doc
     document.about("Limits", of.limits.iter().map(limit).collect())
 }
 
-fn section(pair: &Pair, figure: Option<Figure>) -> Section {
+fn section(pair: &Pair, figure: Option<String>) -> Section {
     let mut blocks = vec![Block::Items(lines(pair))];
-    blocks.extend(figure.map(Block::figure));
+    let figure = figure.map(|svg| vec![Block::Figure(Picture::still(svg, ""))]);
+    blocks.extend(figure.map(|figure| Block::Only(Where::Page, figure)));
     blocks.extend([Block::Table(table(pair)), Block::Items(footnotes(pair))]);
     Section::new("", heading(pair), blocks).headed()
 }
@@ -174,15 +175,22 @@ fn table(pair: &Pair) -> Table {
     match &pair.result {
         PairResult::Compared(compared) => {
             let mut table = Table::new("Quantiles", &head).words(&[5]).captioned_on_the_page();
+            let sides = [&pair.before, &pair.after];
             let known =
                 compared.quantiles.iter().filter(|q| q.before.is_some() || q.after.is_some());
             for q in known {
                 let spread = q.difference.as_ref();
-                table.row(row(format!("p{}", q.percent), (q.before, q.after), spread, q.verdict));
+                let name = format!("p{}", q.percent);
+                let is_known = !sides.iter().any(|side| side.is_timed_out(q.percent));
+                let without = if is_known { "not supported" } else { TIMED_OUT };
+                let both = (q.before.into(), q.after.into());
+                table.row(row(name, both, spread, q.verdict, without));
             }
-            let max = &compared.max;
-            let (sides, spread) = ((max.before, max.after), max.difference.as_ref());
-            table.row(row("max".to_owned(), sides, spread, max.verdict));
+            let (max, spread) = (&compared.max, compared.max.difference.as_ref());
+            let is_known = sides.iter().all(|side| side.censored.is_none());
+            let without = if is_known { "not known from one run" } else { TIMED_OUT };
+            let both = (pair.before.largest(), pair.after.largest());
+            table.row(row("max".to_owned(), both, spread, max.verdict, without));
             table
         }
         PairResult::SideBySide => {
@@ -202,7 +210,7 @@ fn table(pair: &Pair) -> Table {
                     both(&format!("p{percent}"), of_a, of_b);
                 }
             }
-            both("max", a.max.into(), b.max.into());
+            both("max", a.largest(), b.largest());
             table
         }
         PairResult::Unlike { .. } | PairResult::NoData { .. } => Table::new("", &[]),
@@ -211,22 +219,22 @@ fn table(pair: &Pair) -> Table {
 
 fn row(
     name: String,
-    (a, b): (Option<Nanos>, Option<Nanos>),
+    (a, b): (Value, Value),
     spread: Option<&Spread>,
     verdict: Option<Verdict>,
+    without: &str,
 ) -> [Cell; 6] {
     let words = match (verdict, spread) {
         (Some(verdict), Some(spread)) => in_words(verdict, spread),
         (None, Some(_)) => "beyond trust".to_owned(),
-        (_, None) if name == "max" => "not known from one run".to_owned(),
-        (_, None) => "not supported".to_owned(),
+        (_, None) => without.to_owned(),
     };
     let by = Value::from(spread.map(|d| Value::Time(d.difference)));
     let by = Cell::from(by).signed();
     let ends = spread.map(|d| d.interval);
     let ends = ends.map(|(low, high)| (Value::Time(low), Value::Time(high)));
     let ends = numbers::interval(ends).signed();
-    [name.into(), Value::from(a).into(), Value::from(b).into(), by, ends, words.into()]
+    [name.into(), a.into(), b.into(), by, ends, words.into()]
 }
 
 /// With one run a side a difference is one of those two runs.

@@ -11,10 +11,10 @@ use whylate_model::trust::{self, Level};
 
 use super::likeness::{Unlikeness, unlike};
 use super::load::{self, Loaded, Measured, Wanted};
-use super::pair::{self, Drawn};
+use super::pair::Drawn;
 use super::{
     Caution, Comparison, FORMAT_VERSION, Judged, Limit, Measure, Outcome, Pair, PairResult,
-    Request, RunFacts, Shown, Side, Unpaired, causes, differs, limited,
+    Request, RunFacts, Side, Unpaired, causes, differs, limited, shown,
 };
 use crate::{ReportError, trusted};
 
@@ -92,7 +92,7 @@ struct OnePair<'a> {
 impl OnePair<'_> {
     fn compare(&self, cautions: &mut Vec<Caution>) -> (Pair, Vec<Judged>) {
         let (before, after) =
-            (shown(self.a, &self.name.0, self.x), shown(self.b, &self.name.1, self.y));
+            (shown::of(self.a, &self.name.0, self.x), shown::of(self.b, &self.name.1, self.y));
         let wanted: Vec<&Limit> = self
             .request
             .limits
@@ -135,8 +135,7 @@ impl OnePair<'_> {
             (PairResult::NoData { reason: reason.clone() }, judged(&|_| not(reason.clone())))
         } else {
             self.caution(cautions);
-            let resolution = before.resolution_ns.max(after.resolution_ns);
-            let drawn = Drawn::new(self.x, self.y, resolution);
+            let drawn = Drawn::new((self.x, &before), (self.y, &after));
             let above = (self.floor > Nanos(0)).then_some(self.floor);
             let limits = judged(&|limit| {
                 let beyond = self.why_beyond(limit).map(not);
@@ -391,29 +390,6 @@ fn facts(loaded: &Loaded) -> RunFacts {
         architecture: loaded.run.host.architecture.clone(),
         state: loaded.run.state,
         recordings: loaded.run.origins.len().max(1),
-    }
-}
-
-fn shown(side: &[Loaded], name: &str, measured: &Measured) -> Shown {
-    let mut all = side.iter().filter_map(|run| run.series(name));
-    let first = all.clone().next();
-    let text = |pick: fn(&whylate_model::series::Series) -> &String| {
-        first.map_or(String::new(), |series| pick(series).clone())
-    };
-    let values = measured.sample.values();
-    Shown {
-        name: name.to_owned(),
-        label: text(|s| &s.label),
-        from: text(|s| &s.from),
-        to: text(|s| &s.to),
-        clock: text(|s| &s.clock),
-        definition: first.map_or(whylate_model::series::Definition::Gap, |s| s.definition),
-        resolution_ns: all.by_ref().map(|s| s.resolution_ns).fold(0.0, f64::max),
-        runs: measured.sample.runs().len(),
-        n: values.len(),
-        min: values.min().map(Nanos),
-        max: values.max().map(Nanos),
-        quantiles: pair::quantiles(&measured.sample),
     }
 }
 

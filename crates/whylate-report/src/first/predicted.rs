@@ -34,8 +34,11 @@ pub(super) fn screen(of: &Prediction) -> Screen {
         None => Some("context switches, interrupts and the hypervisor are left out"),
         Some(_) => Some("interrupts other than the tick, and the hypervisor, are left out"),
     };
-    let reason = |what: &str| Reason { level: Level::Limited, what: what.to_owned() };
-    screen.trust = Some(Trust { reasons: left_out.map(reason).into_iter().collect() });
+    let doubt = of.overheads.as_ref().and_then(|of| of.doubt.as_deref());
+    let reason = |level, what: &str| Reason { level, what: what.to_owned() };
+    let reasons = doubt.map(|what| reason(Level::Poor, what));
+    let reasons = reasons.into_iter().chain(left_out.map(|what| reason(Level::Limited, what)));
+    screen.trust = Some(Trust { reasons: reasons.collect() });
     if let (Some(what), None) = (left_out, &of.overheads) {
         let advice = "whylate rta ... --overhead measured adds what this machine costs.";
         screen.advice.push((what.to_owned(), advice.to_owned()));

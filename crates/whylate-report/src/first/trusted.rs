@@ -47,11 +47,15 @@ pub(super) fn others_once(
 }
 
 /// Words of each reason that no warning gave, and what to do about it.
-const WITHOUT_WARNING: [(&str, &str); 3] = [
+const WITHOUT_WARNING: [(&str, &str); 7] = [
     (
         "of the lost time has no kernel event",
         "Look for its cause with hwlatdetect, or on the hypervisor's side.",
     ),
+    ("do not bound p99", "Run longer (--duration)."),
+    (" jobs of thread ", "Run longer (--duration)."),
+    ("a quick run: ", "Leave --quick out."),
+    ("the CPU was shared: ", "Give this machine CPUs of its own."),
     (TOO_FEW_ROUNDS, "Record more rounds (--rounds)."),
     (NONE_INJECTED, "Record it again as root, and let it end by itself."),
 ];

@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+use whylate_model::Nanos;
 use whylate_model::backends::{BackendRow, Backends};
 use whylate_model::run::{GapSummary, Run};
-use whylate_model::series::{Definition, Series};
+use whylate_model::series::summary::Identity;
+use whylate_model::series::{Censored, Definition, Series};
+use whylate_model::settings::Setting;
 use whylate_model::switch_cost::SwitchCost;
 use whylate_stats::weighted;
 
@@ -180,7 +183,7 @@ fn distribution(report: &Report, series: &[&Series], options: Options) -> (Secti
         curves.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
         curves.truncate(MOST_CURVES);
     }
-    let svg = ccdf::figure(&curves, &options).svg;
+    let svg = ccdf::figure(&curves, &options);
     let mut how = format!(
         "Up: the share {} that took at least as long as the time below, on logarithmic axes. No \
          curve is drawn below 1/n.",
@@ -227,7 +230,8 @@ fn curve(report: &Report, series: &Series) -> Curve {
             &pooled.all,
             &pooled.dependence,
             series.resolution_ns,
-        ),
+        )
+        .until(series.censored.map(|of| of.above)),
         None => of_quantiles(series),
     }
 }
@@ -252,23 +256,25 @@ fn of_quantiles(series: &Series) -> Curve {
         resolution_ns: series.resolution_ns,
         points,
         whiskers: vec![],
-        reached: vec![],
+        is_cut: false,
         faint_below: None,
     }
 }
 
-/// Histograms of a run that was killed before it summed them up.
+/// Histograms of a run that was killed before it summed them up, with the percentiles that its report would have.
 fn unsummed(report: &Report) -> (Section, Plot) {
     let resolution = report.run.clock.resolution_ns;
-    let curves: Vec<Curve> = report
-        .histograms
-        .names()
-        .filter_map(|name| {
-            let pooled = report.histograms.get(name)?;
-            Some(Curve::of_histogram(name, &pooled.all, &pooled.dependence, resolution))
-        })
-        .take(MOST_CURVES)
-        .collect();
+    // What took as long as was waited at most may have been given up: nothing says which did.
+    let given_up = match report.run.settings.get("timeout") {
+        Some(Setting::TimeNs(timeout)) => Some(*timeout),
+        _ => None,
+    };
+    let logged = report.histograms.names().filter_map(|name| {
+        let pooled = report.histograms.get(name)?;
+        let curve = Curve::of_histogram(name, &pooled.all, &pooled.dependence, resolution);
+        Some((curve.until(given_up), summed(name, pooled, resolution, given_up)))
+    });
+    let (curves, series): (Vec<Curve>, Vec<Series>) = logged.take(MOST_CURVES).unzip();
     let options = Options {
         title: "Distribution of what was logged".to_owned(),
         of: "value".to_owned(),
@@ -276,9 +282,33 @@ fn unsummed(report: &Report) -> (Section, Plot) {
         share: Share::OfSamples,
     };
     let how = "The run holds no summary; these are the histograms that it had logged.".to_owned();
-    let Figure { svg, table } = ccdf::figure(&curves, &options);
+    let svg = ccdf::figure(&curves, &options);
     let section = drawn("ccdf-logged", &options.title, how, svg, true);
+    let all: Vec<&Series> = series.iter().collect();
+    let table = crate::series::quantiles(report.run, &all);
     (with_table(section, table), Plot::Ccdf { curves, options })
+}
+
+/// What a report would have said of a logged series, of which only the name is known.
+fn summed(name: &str, pooled: &Pooled, resolution_ns: f64, given_up: Option<Nanos>) -> Series {
+    let identity = Identity {
+        name: name.to_owned(),
+        label: name.to_owned(),
+        paper_row: None,
+        from: String::new(),
+        to: String::new(),
+        clock: String::new(),
+        definition: Definition::Gap,
+        resolution_ns,
+        lost: 0,
+    };
+    let n_eff = |percent: f64| pooled.dependence.effective_n(&pooled.all, percent);
+    let mut series = Series::summarise(identity, &pooled.all, n_eff, None);
+    if let Some(above) = given_up {
+        let count = pooled.all.count_at_least(above.0);
+        series.censor(&pooled.all, Censored { count, above });
+    }
+    series
 }
 
 /// Share of the elapsed time in gaps of at least x (Figure 8 of the PAM paper).
@@ -310,7 +340,7 @@ fn wasted(report: &Report) -> (Section, Plot) {
         share_of: "of the elapsed time in stalls".to_owned(),
         share: Share::OfTime,
     };
-    let svg = ccdf::figure(&curves, &options).svg;
+    let svg = ccdf::figure(&curves, &options);
     let mut how =
         "Up: the share of the elapsed time that was spent in stalls of at least the length \
                    below. A percentile over stalls weighs one of 64ms like one of 100ns; this does \
@@ -358,7 +388,7 @@ fn time_curve(run: &Run, gaps: &GapSummary, pooled: &Pooled) -> Curve {
         resolution_ns,
         points,
         whiskers,
-        reached: vec![],
+        is_cut: false,
         faint_below: None,
     }
 }

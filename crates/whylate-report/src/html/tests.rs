@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tempfile::TempDir;
+use whylate_model::Nanos;
 use whylate_model::directory::RunDir;
 use whylate_model::run::{GapSummary, Run, RunState, Verdict};
 use whylate_model::series::Series;
@@ -309,6 +310,33 @@ fn a_killed_run_without_any_summary_shows_what_it_logged() {
     );
     assert!(page.contains("id=\"ccdf-logged\"") && page.contains("id=\"timeline\""));
     assert!(page.contains("Nothing was measured."));
+}
+
+#[test]
+fn the_table_of_a_killed_run_withholds_what_hangs_together_and_what_may_have_been_given_up() {
+    let (_home, directory) = empty();
+    let mut run = recorded();
+    let mut log = directory.histogram_log().unwrap();
+    for second in 0..20_u64 {
+        // Two in a hundred are late, all of them in one second; one may have been given up there.
+        let slow = if second == 7 { 40 } else { 0 };
+        let values = (0..100).map(|n| if n < slow { 700_000 + n } else { 1_000 + n });
+        let last = (second == 7).then_some(60_000_000_000);
+        log.append("rtt-service", &values.chain(last).collect(), second as f64, 1.0).unwrap();
+    }
+    run.state = RunState::Running;
+    run.settings.insert("timeout".to_owned(), Nanos(60_000_000_000).into());
+    (run.series, run.gaps, run.segments) = (Vec::new(), Vec::new(), Vec::new());
+    (run.causes, run.worst) = (Vec::new(), Vec::new());
+    let page = render(&directory, &run);
+    let logged = page.split_once("id=\"ccdf-logged\"").unwrap().1;
+    let section = logged.split_once("</section>").unwrap().0;
+    let row = row_after(&page, "id=\"ccdf-logged\"");
+    assert!(row.contains("2,001") && row.contains("n_eff"), "{row}");
+    // 2 001 are enough for p99, had they come one by one.
+    assert!(!section.contains(">p99<") && section.contains(">p90<"), "{section}");
+    assert!(!row.contains("1 min") && !row.contains("60 s"), "{row}");
+    assert!(section.contains("given up from"), "{section}");
 }
 
 #[test]

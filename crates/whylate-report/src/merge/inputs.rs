@@ -281,6 +281,7 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
         segments: Vec::<Segment>::new(),
         loads: run.loads,
         switch_cost: run.switch_cost,
+        traced: Some(run.evidence.trace.is_some()),
     }]
 }
 

@@ -291,13 +291,7 @@ impl Sum {
             identity.clock = clocks.join(" and ");
         }
         // Series with different bounds are not alike, but where that was allowed by name.
-        self.censored = match (self.censored, series.censored) {
-            (Some(a), Some(b)) => Some(Censored {
-                count: a.count.saturating_add(b.count),
-                above: a.above.min(b.above),
-            }),
-            (a, b) => a.or(b),
-        };
+        self.censored = Censored::of_both(self.censored, series.censored);
         if identity.paper_row != series.paper_row {
             identity.paper_row = None;
         }
@@ -359,10 +353,7 @@ impl Sum {
             into.gaps.push(summary);
         }
         if let Some(censored) = self.censored {
-            // A value of another recording may be known and lie above the bound: what was given up is larger or not.
-            let count = censored.count.max(self.values.count_at_least(censored.above.0));
-            one.censor(&self.values, Censored { count, ..censored });
-            one.censored = Some(censored);
+            one.censor_sum(&self.values, censored);
             let known = |percent: f64| {
                 let at = one.quantiles.iter().find(|q| (q.percent - percent).abs() < 1e-9);
                 at.is_some_and(|quantile| quantile.value.is_some())

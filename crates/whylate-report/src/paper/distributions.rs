@@ -30,8 +30,7 @@ pub(super) fn figures(scenario: &Scenario) -> Vec<Figure> {
             figures.push(cdf::figure(&curves, &options, Table::default()));
         }
         let options = ccdf::Options { title, of, share_of: OF.to_owned(), share: Share::OfSamples };
-        let drawn = ccdf::figure(&curves, &options);
-        figures.push(Figure { svg: drawn.svg, table: values(set) });
+        figures.push(Figure { svg: ccdf::figure(&curves, &options), table: values(set) });
     }
     figures
 }
@@ -54,7 +53,7 @@ fn curve(of: &Distribution) -> Curve {
         resolution_ns: of.granularity_ns,
         points: points.collect(),
         whiskers: Vec::new(),
-        reached: of.reached.iter().map(|at| (1.0 - at.percent / 100.0, at.value_ns)).collect(),
+        is_cut: false,
         faint_below: of.beyond_share,
     }
 }

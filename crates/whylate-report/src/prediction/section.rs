@@ -63,7 +63,8 @@ fn blocks(of: &Prediction) -> Vec<Block> {
     ];
     blocks.extend(predicted(of));
     blocks.extend(Block::items(particulars(of)));
-    blocks.extend(of.notes.iter().cloned().map(Block::Note));
+    let doubt = of.overheads.as_ref().and_then(|of| of.doubt.clone());
+    blocks.extend(of.notes.iter().cloned().chain(doubt).map(Block::Note));
     if of.tasks.iter().any(|task| task.simulated.is_some() || task.measured.is_some()) {
         let measured = of.tasks.iter().any(|task| task.measured.is_some());
         blocks.push(Block::Heading(

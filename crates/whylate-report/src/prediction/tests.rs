@@ -136,6 +136,7 @@ fn a_bound_without_overheads_that_is_exceeded_says_how_to_give_them() {
         tick: None,
         tick_period: None,
         from: "as given".to_owned(),
+        doubt: None,
     };
     let with = Prediction { overheads: Some(overheads), ..prediction };
     assert_eq!(without_overheads(&with), None);

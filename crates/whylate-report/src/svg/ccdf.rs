@@ -1,25 +1,25 @@
 //! What share of the samples, or of the time, lies at or above x: on log-log axes, with intervals.
 //!
 //! A curve is a staircase from its smallest value to its largest, and is drawn no further than 1/n:
-//! below that share a sample of n says nothing. The band around it is its 95 % interval. Values
+//! below that share a sample of n says nothing. Where samples were given up it ends at the first of them. Its
+//! numbers stand beside it, in the tables of whoever shows it. The band around it is its 95 % interval. Values
 //! below the resolution of the clock lie in a hatched area. Two or more curves differ by dash and
 //! by the mark at their end, not by colour alone.
 
+use whylate_model::Nanos;
 use whylate_stats::Histogram;
 use whylate_stats::dependence::Exceedances;
-use whylate_stats::{quantile, share, weighted};
+use whylate_stats::{share, weighted};
 
+use super::COLOURS;
 use super::axis::{Axis, below, percentile_label, resolution_label, share_label, time, time_label};
 use super::path::Path;
 use super::writer::{Key, Svg, WIDTH};
-use super::{COLOURS, Figure};
-use crate::doc::Table;
-use crate::numbers::Value;
 
 /// Points of a curve: more than two for each unit of the picture are invisible.
 pub const MOST_POINTS: usize = 400;
 
-/// Curves of a figure; more are not told apart. The table holds them all.
+/// Curves of a figure; more are not told apart.
 pub const MOST_CURVES: usize = COLOURS;
 
 const LEFT: f64 = 78.0;
@@ -27,9 +27,6 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = 572.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 300.0;
-
-/// Shares for which the table gives the value that is reached or passed.
-const SHARES: [f64; 7] = [0.5, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6];
 
 /// One curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +41,8 @@ pub struct Curve {
     pub points: Vec<Point>,
     /// Intervals at single values, drawn as bars, where there is no band.
     pub whiskers: Vec<Point>,
-    /// Values that certain shares reach, of the whole sample: `points` may be thinned for drawing.
-    pub reached: Vec<(f64, f64)>,
+    /// It ends at the first sample that was given up, so that its end is no largest value.
+    pub is_cut: bool,
     /// Smaller shares are drawn grey: beyond what the instrument may be trusted for.
     pub faint_below: Option<f64>,
 }
@@ -107,20 +104,28 @@ impl Curve {
                 Point { value_ns: value as f64, share, low: low.min(share), high: high.max(share) }
             })
             .collect();
-        // As every table of percentiles: by rank, from the histogram itself.
-        let reached = SHARES
-            .into_iter()
-            .filter_map(|share| Some((share, histogram.value_at(100.0 * (1.0 - share))? as f64)))
-            .collect();
         Self {
             label: label.into(),
             n,
             resolution_ns,
             points,
             whiskers: Vec::new(),
-            reached,
+            is_cut: false,
             faint_below: None,
         }
+    }
+
+    /// Ends it at the first sample that was given up: all that is known of those is that they are larger than this.
+    #[must_use]
+    pub fn until(mut self, given_up: Option<Nanos>) -> Self {
+        let Some(above) = given_up else { return self };
+        let above = above.0 as f64;
+        if let Some(first) = self.points.iter().position(|point| point.value_ns >= above) {
+            self.points.truncate(first + 1);
+            self.points[first].value_ns = above;
+            self.is_cut = true;
+        }
+        self
     }
 
     /// The points that can be shown: of samples none below 1/n, no value that is none.
@@ -135,22 +140,6 @@ impl Curve {
             Share::OfSamples => 1.0 / self.n.max(1) as f64,
             Share::OfTime => 0.0,
         }
-    }
-
-    /// The largest value that at least this share reaches; none where the sample cannot show it.
-    fn value_at(&self, share: f64, kind: Share) -> Option<f64> {
-        // With fewer samples the largest value would stand in for the percentile.
-        let supported = match kind {
-            Share::OfSamples => self.n >= quantile::smallest_n(1.0 - share),
-            Share::OfTime => true,
-        };
-        if let Some((_, value)) =
-            self.reached.iter().find(|(known, _)| (known - share).abs() < 1e-12)
-        {
-            return supported.then_some(*value);
-        }
-        let enough = self.shown(kind).take_while(|p| p.share >= share * (1.0 - 1e-9));
-        enough.last().filter(|_| supported).map(|p| p.value_ns)
     }
 }
 
@@ -184,10 +173,9 @@ pub fn thinned(points: Vec<(u64, f64)>, most: usize) -> Vec<(u64, f64)> {
     kept
 }
 
-/// The figure of some curves, which may be none.
+/// The picture of some curves, which may be none: an `<svg>` element.
 #[must_use]
-pub fn figure(curves: &[Curve], options: &Options) -> Figure {
-    let table = table(curves, options);
+pub fn figure(curves: &[Curve], options: &Options) -> String {
     let drawn: Vec<&Curve> = curves
         .iter()
         .filter(|curve| curve.shown(options.share).next().is_some())
@@ -202,7 +190,7 @@ pub fn figure(curves: &[Curve], options: &Options) -> Figure {
             "note mid",
             "Nothing to draw: there are no samples.",
         );
-        return Figure { svg: svg.finish(), table };
+        return svg.finish();
     }
     let frame = Frame::around(&drawn, options.share);
     frame.draw(&mut svg, options);
@@ -215,7 +203,7 @@ pub fn figure(curves: &[Curve], options: &Options) -> Figure {
         frame.curve(&mut svg, curve, (index, drawn.len()));
     }
     legend(&mut svg, BOTTOM + 52.0, &keys);
-    Figure { svg: svg.finish(), table }
+    svg.finish()
 }
 
 /// The axes of a figure.
@@ -407,30 +395,11 @@ fn describe(curves: &[&Curve], options: &Options) -> String {
         .iter()
         .map(|curve| {
             let end = curve.shown(options.share).last().map_or(0.0, |p| p.value_ns);
-            format!("{}: n = {}, largest {}", curve.label, curve.n, time(end))
+            let of_end = if curve.is_cut { "given up from" } else { "largest" };
+            format!("{}: n = {}, {of_end} {}", curve.label, curve.n, time(end))
         })
         .collect();
     format!("Share {} by {}. {}", options.share_of, options.of, words.join("; "))
-}
-
-fn table(curves: &[Curve], options: &Options) -> Table {
-    let caption =
-        format!("{}: the {} that a share {} reaches", options.title, options.of, options.share_of);
-    let shown: Vec<f64> = SHARES
-        .into_iter()
-        .filter(|share| curves.iter().any(|curve| curve.value_at(*share, options.share).is_some()))
-        .collect();
-    let row = |curve: &Curve| {
-        let time = |ns: Option<f64>| ns.map_or(Value::Absent, Value::Time);
-        let mut cells = vec![curve.label.as_str().into(), Value::Count(curve.n)];
-        cells.extend(shown.iter().map(|share| time(curve.value_at(*share, options.share))));
-        cells.push(time(curve.shown(options.share).last().map(|p| p.value_ns)));
-        cells
-    };
-    Table::new(caption, &["curve", "n"])
-        .columns(shown.iter().map(|share| share_label(*share)))
-        .columns(["largest"])
-        .with(curves.iter().map(row))
 }
 
 #[cfg(test)]
@@ -454,25 +423,22 @@ mod tests {
     #[test]
     fn a_curve_of_few_samples_is_drawn_as_recorded() {
         let figure = figure(&[curve([200, 3_000, 3_000, 50_000])], &options());
-        insta::assert_snapshot!(format!(
-            "{}\n{:?}",
-            figure.svg.replace("><", ">\n<"),
-            figure.table.texts()
-        ));
+        insta::assert_snapshot!(figure.replace("><", ">\n<"));
     }
 
     #[test]
-    fn the_table_gives_the_percentiles_of_the_sample_and_not_of_what_is_drawn() {
-        let histogram: Histogram = (0..60_000_u64).map(|n| 300 + n * n / 7).collect();
-        let curve = Curve::of_histogram("all", &histogram, &Exceedances::new(), 10.0);
-        assert!(curve.points.len() <= MOST_POINTS + 1);
-        let cells = &figure(&[curve], &options()).table.rows[0];
-        for (cell, percent) in cells[2..].iter().zip([50.0, 90.0, 99.0, 99.9]) {
-            assert_eq!(
-                cell.to_string(),
-                time(histogram.value_at(percent).unwrap() as f64),
-                "p{percent}"
-            );
+    fn a_curve_ends_at_the_first_sample_that_was_given_up() {
+        let values = || (1..=1_000).map(|n| if n > 990 { 5_000_000 + n } else { n * 10 });
+        let whole = curve(values());
+        let cut = curve(values()).until(Some(Nanos(5_000_000)));
+        let last = *cut.points.last().unwrap();
+        assert!((last.value_ns - 5e6).abs() < 1e-9 && (last.share - 0.01).abs() < 1e-9, "{last:?}");
+        assert!(cut.points.len() < whole.points.len() && cut.is_cut, "planted");
+        let drawn = figure(std::slice::from_ref(&cut), &options());
+        assert!(drawn.contains("given up from 5ms") && !drawn.contains("largest"), "{drawn}");
+        // Nothing was given up so late, or at all.
+        for above in [None, Some(Nanos(9_000_000))] {
+            assert_eq!(whole.clone().until(above), whole);
         }
     }
 
@@ -486,21 +452,18 @@ mod tests {
         let last = planted.shown(Share::OfSamples).last().unwrap();
         assert!((last.share - 0.001).abs() < 1e-12 && (last.value_ns - 1e6).abs() < 1.0);
         let figure = figure(&[planted], &options());
-        assert!(
-            !figure.svg.contains("NaN") && figure.table.texts()[1].contains(&"1 ms".to_owned())
-        );
+        assert!(!figure.contains("NaN"), "{figure}");
     }
 
     #[test]
     fn none_one_two_and_equal_samples_make_a_figure() {
         for values in [&[][..], &[7], &[7, 7], &[7, 9_000], &[250; 90], &[0; 3], &[u64::MAX; 2]] {
             let figure = figure(&[curve(values.iter().copied())], &options());
-            assert!(figure.svg.ends_with("</svg>"));
-            assert!(!figure.svg.contains("NaN") && !figure.svg.contains("inf"), "{values:?}");
-            assert_eq!(figure.svg.contains("Nothing to draw"), values.is_empty());
-            assert_eq!(figure.table.rows.len(), 1);
+            assert!(figure.ends_with("</svg>"));
+            assert!(!figure.contains("NaN") && !figure.contains("inf"), "{values:?}");
+            assert_eq!(figure.contains("Nothing to draw"), values.is_empty());
         }
-        assert!(figure(&[], &options()).svg.contains("Nothing to draw"));
+        assert!(figure(&[], &options()).contains("Nothing to draw"));
     }
 
     #[test]
@@ -539,27 +502,19 @@ mod tests {
 
     #[test]
     fn what_may_not_be_trusted_is_grey_below_a_line_that_says_so() {
-        let plain = figure(&[curve((1..=5_000).map(|n| n * n))], &options()).svg;
+        let plain = figure(&[curve((1..=5_000).map(|n| n * n))], &options());
         assert!(!plain.contains("faint") && !plain.contains("trusted"));
         let limited = Curve { faint_below: Some(0.01), ..curve((1..=5_000).map(|n| n * n)) };
-        let drawn = figure(std::slice::from_ref(&limited), &options()).svg;
+        let drawn = figure(std::slice::from_ref(&limited), &options());
         assert!(
             drawn.contains("trusted up to p99<") && drawn.contains("curve faint d0"),
             "{drawn}"
         );
         assert!(drawn.contains("curve s0 d0"));
-        let none = figure(&[Curve { faint_below: Some(1.0), ..limited.clone() }], &options()).svg;
+        let none = figure(&[Curve { faint_below: Some(1.0), ..limited.clone() }], &options());
         assert!(none.contains("nothing is trusted") && none.contains("curve faint"));
         // A limit that the sample does not reach is no line.
-        let beyond = figure(&[Curve { faint_below: Some(1e-9), ..limited }], &options()).svg;
+        let beyond = figure(&[Curve { faint_below: Some(1e-9), ..limited }], &options());
         assert!(!beyond.contains("trusted") && !beyond.contains("faint"));
-    }
-
-    #[test]
-    fn a_percentile_that_the_sample_cannot_show_is_not_in_the_table() {
-        let figure = figure(&[curve(1..=50), curve(1..=5_000)], &options());
-        assert_eq!(figure.table.texts()[0], ["curve", "n", "50%", "10%", "1%", "0.1%", "largest"]);
-        assert_eq!(figure.table.rows[0][4..], ["–", "–", "50 ns"]);
-        assert_ne!(figure.table.rows[1][5], "–");
     }
 }

@@ -49,6 +49,6 @@ pub(crate) struct Report {
     #[arg(long, value_name = "LIST", conflicts_with = "html", help_heading = COMMON)]
     pub(crate) percentiles: Option<Percentiles>,
     /// Print the whole report, not its first screen
-    #[arg(long, help_heading = COMMON)]
+    #[arg(long, conflicts_with = "html", help_heading = COMMON)]
     pub(crate) full: bool,
 }

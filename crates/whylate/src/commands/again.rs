@@ -19,7 +19,9 @@ use crate::out::say;
 use crate::stopping::Stopping;
 
 /// Options of the whole that a single run gets values of its own for.
-const OWN: [&str; 5] = ["--runs", "--out", "--output", "--format", "--seed"];
+const OWN: [&str; 6] = ["--runs", "--out", "--output", "--format", "--seed", "--percentiles"];
+/// The same without a value: a single run is printed as JSON.
+const OWN_SWITCH: &str = "--full";
 /// The same, as one letter.
 const OWN_SHORT: &str = "-o";
 /// Bytes of tables that a sum copies.
@@ -97,6 +99,9 @@ fn without_own(mut words: impl Iterator<Item = OsString>) -> Vec<OsString> {
             words.next();
             continue;
         }
+        if bytes == OWN_SWITCH.as_bytes() {
+            continue;
+        }
         let name = bytes.split(|byte| *byte == b'=').next().unwrap_or_default();
         let joined = OWN.iter().any(|own| own.as_bytes() == name);
         if !joined && !bytes.starts_with(OWN_SHORT.as_bytes()) {
@@ -114,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_single_run_gets_all_words_but_those_of_the_whole() {
-        let words = "rtt --rate 1kpps --runs 5 -o x --outstanding 1 --seed=3 --format json -oy --out z --quick";
+        let words = "rtt --rate 1kpps --runs 5 -o x --outstanding 1 --seed=3 --format json -oy --out z --full \
+                     --percentiles 50 --quick";
         let kept = without_own(words.split(' ').map(OsString::from));
         assert_eq!(kept.join(OsStr::new(" ")), "rtt --rate 1kpps --outstanding 1 --quick");
         let odd = OsStr::from_bytes(b"/tmp/a\xff.toml").to_owned();

@@ -43,7 +43,7 @@ use whylate_record::{Recorded, progress::Progress};
 use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::{Letters, Percentiles, Place, Style, Traced};
 
-use crate::cli::{Cli, Command, Common, Format};
+use crate::cli::{Cli, Command, Common, Format, Shape};
 use crate::out::{self, say};
 use crate::parse::SHORTEST;
 use crate::stopping::Stopping;
@@ -110,8 +110,40 @@ fn within(limit: Option<Nanos>, name: &str, duration: Nanos) -> Result<()> {
     }
 }
 
+/// Refuses what chooses from the text of a report where JSON is printed, which has everything.
+fn refuse_beside_json(cli: &Cli) -> Result<()> {
+    let common = |of: &Common| (of.format == Format::Json, of.percentiles.is_some(), of.full);
+    let (json, percentiles, full) = match &cli.command {
+        None => common(&cli.checkup.common),
+        Some(Command::Gaps(of)) => common(&of.common),
+        Some(Command::Wake(of)) => common(&of.common),
+        Some(Command::Threads(of)) => common(&of.common),
+        Some(Command::Rta(of)) => common(&of.common),
+        Some(Command::SwitchCost(of)) => common(&of.common),
+        Some(Command::Rtt(of)) => common(&of.common),
+        Some(Command::Device(of)) => common(&of.common),
+        Some(Command::Calibrate(of)) => {
+            (of.format == Format::Json, of.percentiles.is_some(), of.full)
+        }
+        Some(Command::Watch(of)) => (of.format == Format::Json, of.percentiles.is_some(), of.full),
+        Some(Command::Merge(of)) => (of.format == Format::Json, of.percentiles.is_some(), of.full),
+        Some(Command::Report(of)) => (of.format == Format::Json, of.percentiles.is_some(), of.full),
+        Some(Command::Paper(of)) => (of.format == Format::Json, false, of.full),
+        Some(Command::Compare(of)) => (of.format == Shape::Json, false, of.full),
+        Some(_) => return Ok(()),
+    };
+    let given = [(percentiles, "--percentiles"), (full, "--full")];
+    match given.iter().find(|(given, _)| json && *given) {
+        None => Ok(()),
+        Some((_, name)) => Err(Refused::because(format!(
+            "{name} chooses from the text of a report, and JSON has everything: leave {name} out"
+        ))),
+    }
+}
+
 /// Runs what the command line asks for.
 pub(crate) fn run(cli: Cli) -> Result<Exit> {
+    refuse_beside_json(&cli)?;
     match cli.command {
         None => checkup::run(&cli.checkup),
         Some(Command::Gaps(options)) => gaps::run(&options),

@@ -7,13 +7,24 @@ use whylate_report::execution::recorded::Recorded;
 use whylate_report::paper::Parts;
 use whylate_report::{Place, Traced, html};
 
-use super::{Exit, Form};
+use super::{Exit, Form, Refused};
 use crate::cli::{Format, Report};
 use crate::out::{self, say};
 
 pub(super) fn run(options: &Report) -> Result<Exit> {
     let directory = RunDir::open(&options.run)?;
     if let Some(repeated) = Paper::read(&options.run)? {
+        let of_a_run = [
+            (options.timeline.is_some(), "--timeline"),
+            (options.percentiles.is_some(), "--percentiles"),
+        ];
+        if let Some((_, name)) = of_a_run.into_iter().find(|(given, _)| *given) {
+            return Err(Refused::because(format!(
+                "{} holds a paper's experiments, and {name} is of one run: name the directory of a part, or leave \
+                 {name} out",
+                options.run.display()
+            )));
+        }
         return of_paper(options, &repeated);
     }
     let run = directory.read_checked()?;

@@ -62,7 +62,9 @@ pub(super) fn run(options: &Rta) -> Result<Exit> {
     };
     if !options.run {
         print(&prediction, &options.common)?;
-        return Ok(checked(options, &prediction).unwrap_or(Exit::Done));
+        let is_poor = prediction.overheads.as_ref().is_some_and(|of| of.doubt.is_some());
+        let trusted = if is_poor { Exit::PoorTrust } else { Exit::Done };
+        return Ok(checked(options, &prediction).unwrap_or(trusted));
     }
     // What is known beforehand is said beforehand.
     if prediction.feasible != Some(true) && options.common.format == Format::Text {
@@ -358,7 +360,9 @@ impl Wanted {
     fn predict(&self, options: &Rta, question: &Question) -> Result<Prediction> {
         let mut prediction = predict(&self.asked(options, question))?;
         prediction.notes.extend(question.notes.iter().cloned());
-        prediction.notes.extend(self.overheads.iter().filter_map(Costs::doubt));
+        if let Some((of, costs)) = prediction.overheads.as_mut().zip(self.overheads.as_ref()) {
+            of.doubt = costs.doubt();
+        }
         Ok(prediction)
     }
 

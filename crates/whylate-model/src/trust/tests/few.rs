@@ -109,6 +109,38 @@ fn a_one_way_flow_of_which_nobody_knows_what_came_is_not_to_be_trusted() {
 }
 
 #[test]
+fn a_headline_that_its_calibration_does_not_support_is_limited_or_of_no_use() {
+    let with = |limit_percent: Option<f64>| {
+        let mut run = requests();
+        run.flows[0].trust = Some(Calibrated {
+            backend: "udp spin".to_owned(),
+            limit_percent,
+            limit_raw_percent: None,
+            base: None,
+            tolerance: Nanos(1_000),
+            calibrated_at_ns: 0,
+            age: Nanos(0),
+            calibrated_pps: 1e3,
+            stale: None,
+            other: Vec::new(),
+        });
+        run
+    };
+    let backend = requests().flows[0].way.backend.clone();
+    let told = |at: &str| format!("by the calibration of {backend} {at} may be the client's own");
+    assert_eq!(said(&with(Some(99.0))), []);
+    assert_eq!(said(&with(Some(98.9))), [(Level::Limited, told("p99"))]);
+    assert_eq!(said(&with(Some(50.0))), [(Level::Limited, told("p99"))]);
+    for none in [Some(49.9), None] {
+        assert_eq!(said(&with(none)), [(Level::Poor, told("even p50"))]);
+    }
+    // A flow beside the first is in no headline.
+    let mut beside = with(None);
+    beside.flows.insert(0, requests().flows.remove(0));
+    assert_eq!(said(&beside), []);
+}
+
+#[test]
 fn another_run_is_told_once_without_the_id_of_its_process_however_it_is_stored() {
     let mut run = gaps();
     run.warnings.push(Warning::AnotherRun { pid: 7, same_cpu: true });

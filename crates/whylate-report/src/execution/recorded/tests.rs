@@ -52,6 +52,7 @@ pub(crate) fn merged() -> Run {
         segments: Vec::new(),
         loads: Vec::new(),
         switch_cost: None,
+        traced: None,
     }];
     run
 }

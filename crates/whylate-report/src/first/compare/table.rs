@@ -23,6 +23,8 @@ const NAME: usize = 18;
 /// Of a difference that is shown, and of one that is shown between two recordings alone.
 const YES: &str = "yes";
 const ONCE: &str = "yes*";
+/// What is said of what falls among samples that were given up.
+const TIMED_OUT: &str = "timed out";
 /// Lengths of stalls that rates are shown for.
 const LENGTHS: [Nanos; 2] = [Nanos(10_000), Nanos(1_000_000)];
 
@@ -130,7 +132,7 @@ pub(super) fn difference(of: &Spread, unit: fn(f64) -> Value) -> Cell {
 
 fn rows(comparison: &Comparison, pairs: &[Known]) -> Vec<Row> {
     let alone = pairs.iter().filter(|(_, of)| of.lost_share.is_some()).count() == 1;
-    let of_pair = |(at, (pair, of)): (usize, &Known)| {
+    let of_pair = |(at, &(pair, of)): (usize, &Known)| {
         let name = row_name(comparison, pair);
         let mut rows = Vec::new();
         if let Some(lost) = &of.lost_share {
@@ -143,9 +145,9 @@ fn rows(comparison: &Comparison, pairs: &[Known]) -> Vec<Row> {
         }
         let percents: &[f64] = if at == 0 { &OF_FIRST } else { &OF_OTHERS };
         let what = if of.lost_share.is_some() { "stall".to_owned() } else { name };
-        rows.extend(percents.iter().filter_map(|percent| quantile(&what, of, *percent)));
+        rows.extend(percents.iter().filter_map(|percent| quantile(&what, (pair, of), *percent)));
         if at == 0 {
-            rows.extend(longest(&what, of));
+            rows.extend(longest(&what, (pair, of)));
         }
         rows.extend(rates(of));
         rows
@@ -168,25 +170,27 @@ fn word(of: Verdict) -> &'static str {
     if of == Verdict::NoDifferenceShown { "no" } else { YES }
 }
 
-/// What became of a difference that may have no verdict.
-fn change(spread: Option<Spread>, verdict: Option<Verdict>) -> &'static str {
+/// What became of a difference that may have no verdict; `without` says why there may be none.
+fn change(spread: Option<Spread>, verdict: Option<Verdict>, without: &'static str) -> &'static str {
     match (spread, verdict) {
         (_, Some(verdict)) => word(verdict),
         (Some(_), None) => "beyond trust",
-        (None, None) => "too few",
+        (None, None) => without,
     }
 }
 
 /// A percentile that a side has; none where neither has it.
-fn quantile(what: &str, of: &Compared, percent: f64) -> Option<Row> {
+fn quantile(what: &str, (pair, of): Known, percent: f64) -> Option<Row> {
     let found = of.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)?;
+    let is_timed_out = [&pair.before, &pair.after].iter().any(|side| side.is_timed_out(percent));
+    let without = if is_timed_out { TIMED_OUT } else { "too few" };
     (found.before.is_some() || found.after.is_some()).then(|| Row {
         what: what.to_owned(),
         which: format!(" {}", series::name(percent)),
         before: found.before.into(),
         after: found.after.into(),
         difference: by(found.difference),
-        change: change(found.difference, found.verdict),
+        change: change(found.difference, found.verdict, without),
     })
 }
 
@@ -194,16 +198,18 @@ fn by(of: Option<Spread>) -> Cell {
     of.map_or_else(|| Value::Absent.into(), |of| difference(&of, Value::Time))
 }
 
-/// The largest values, of which one run tells nothing.
-fn longest(what: &str, of: &Compared) -> Option<Row> {
-    let max = &of.max;
+/// The largest values, of which one run tells nothing; of those beyond what was waited for their bounds.
+fn longest(what: &str, (pair, of): Known) -> Option<Row> {
+    let (max, sides) = (&of.max, [&pair.before, &pair.after]);
+    let is_timed_out = sides.iter().any(|side| side.censored.is_some());
+    let without = if is_timed_out { TIMED_OUT } else { "–" };
     (max.before.is_some() || max.after.is_some()).then(|| Row {
         what: what.to_owned(),
         which: " max".to_owned(),
-        before: max.before.into(),
-        after: max.after.into(),
+        before: pair.before.largest().into(),
+        after: pair.after.largest().into(),
         difference: by(max.difference),
-        change: max.difference.map_or("–", |of| change(Some(of), max.verdict)),
+        change: change(max.difference, max.verdict, without),
     })
 }
 
@@ -235,6 +241,6 @@ fn side_by_side(what: &str, before: &Shown, after: &Shown) -> Vec<Row> {
         .iter()
         .map(|percent| row(series::name(*percent), at(before, *percent), at(after, *percent)))
         .collect();
-    rows.push(row("max".to_owned(), before.max.into(), after.max.into()));
+    rows.push(row("max".to_owned(), before.largest().into(), after.largest().into()));
     rows
 }

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use whylate_model::Nanos;
 use whylate_model::difference::Difference;
 use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
-use whylate_model::series::{Definition, Series};
-use whylate_stats::Histogram;
+use whylate_model::series::{Definition, Quantile, Series};
+use whylate_stats::{Histogram, quantile};
 
 use super::super::first_of_comparison;
 use super::{Style, assert_small, assert_whole, style};
@@ -44,12 +45,20 @@ fn write(
     let mut numbers = Numbers(run.seed);
     let mut run = run.clone();
     for series in &mut run.series {
-        series.n = 0;
+        let mut all = Histogram::new();
         for second in 0..SECONDS {
             let values = values(&mut numbers, &series.name);
-            series.n += values.len();
+            all.add(&values);
             log.append(&series.name, &values, f64::from(second), 1.0).unwrap();
         }
+        series.n = all.len();
+        // What its report tells is what it may be compared by.
+        series.quantiles = quantile::estimates(&all, |_| all.len() as f64)
+            .map(|of| {
+                let [value, low, high] = [of.value, of.low, of.high].map(|at| at.map(Nanos));
+                Quantile { percent: of.percent, value, low, high, n_eff: of.n_eff }
+            })
+            .to_vec();
     }
     directory.write_run(&run).unwrap();
     path

@@ -208,6 +208,7 @@ fn tasks_are_to_run_again_with_measured_overheads_only_where_the_prediction_has_
             tick: None,
             tick_period: None,
             from: from.to_owned(),
+            doubt: None,
         });
         run.prediction.as_mut().unwrap().overheads = overheads;
         let screen = super::shown(&run, style());

@@ -196,6 +196,7 @@ fn what_was_not_found_is_said_to_be_unknown_and_overheads_change_what_is_left_ou
         tick: None,
         tick_period: None,
         from: "as given".to_owned(),
+        doubt: None,
     });
     let screen = shown(&of);
     assert!(screen.contains("Interrupts other than the tick, and the hypervisor"), "{screen}");

@@ -32,6 +32,7 @@ fn a_prediction_fits_into_eighty_columns_and_says_what_was_found() {
         tick: Some(Nanos(15_000)),
         tick_period: Some(Nanos(4_000_000)),
         from: "as given".to_owned(),
+        doubt: None,
     });
     let text = text(&of);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

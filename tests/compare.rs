@@ -30,7 +30,8 @@ fn lecture(table: &str) -> Histogram {
 }
 
 fn compare(words: &[&str], directories: &[&Path]) -> Output {
-    program::whylate([&["compare"], words].concat()).args(directories).output().unwrap()
+    let directories: Vec<&str> = directories.iter().map(|path| path.to_str().unwrap()).collect();
+    program::whylate([&["compare"], &directories[..], words].concat()).output().unwrap()
 }
 
 fn text(output: &Output) -> String {

@@ -424,7 +424,7 @@ fn a_prediction_by_overheads_of_a_run_that_is_not_to_be_relied_on_is_not_either(
     run.verdict = whylate_model::run::Verdict::Untrustworthy { reasons };
     RunDir::open(&costs).unwrap().write_run(&run).unwrap();
     let of = |words: &[&str]| {
-        let mut rta = program::whylate(["rta", "--task", "2ms 10ms"]);
+        let mut rta = program::as_used(["rta", "--task", "2ms 10ms"]);
         let output = rta.args(words).arg("--overhead").arg(&costs).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };

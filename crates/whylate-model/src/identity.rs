@@ -404,9 +404,9 @@ fn task(thread: &ThreadSummary) -> String {
     let reserved = thread.reservation.clone();
     let deadline = thread.deadlines.as_ref().and_then(|of| of.deadline);
     let deadline = deadline.map(|within| format!("deadline {within}"));
-    let asked = reserved.into_iter().chain(deadline).chain(thread.phases.iter().map(phase));
-    let asked: String = asked.map(|of| format!(", {of}")).collect();
-    format!("{} ({}{asked})", thread.workload, thread.policy)
+    let policy = std::iter::once(thread.policy.clone());
+    let asked = policy.chain(reserved).chain(deadline).chain(thread.phases.iter().map(phase));
+    format!("{} ({})", thread.workload, asked.collect::<Vec<String>>().join(", "))
 }
 
 /// What a phase of a program asks for: the workload of its thread does not say.

@@ -305,9 +305,9 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
             format!("how many of {} messages of {} came is unknown", packets.sent, flow.name);
         trust.add(Level::Poor, what);
     }
-    if let Some((level, at)) = flow.trust.as_ref().filter(|_| is_first).and_then(beyond) {
+    if let Some(at) = flow.trust.as_ref().filter(|_| is_first).and_then(beyond) {
         let backend = &flow.way.backend;
-        trust.add(level, format!("by the calibration of {backend} {at} may be the client's own"));
+        trust.add(Level::Limited, format!("the calibration of {backend} does not support {at}"));
     }
     if let Some((percent, late, service)) = own_time(flow, run) {
         let (own, from_due) = match flow.way.across {
@@ -323,12 +323,11 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
     }
 }
 
-/// Which percentile of a headline its calibration does not support, and how far that limits trust: without a median
-/// it has nothing to rely on.
-fn beyond(calibrated: &Calibrated) -> Option<(Level, &'static str)> {
+/// Which percentile of a headline its calibration does not support.
+fn beyond(calibrated: &Calibrated) -> Option<&'static str> {
     match () {
-        () if calibrated.is_beyond(50.0) => Some((Level::Poor, "even p50")),
-        () if calibrated.is_beyond(HEADLINE) => Some((Level::Limited, "p99")),
+        () if calibrated.is_beyond(50.0) => Some("even p50"),
+        () if calibrated.is_beyond(HEADLINE) => Some("p99"),
         () => None,
     }
 }

@@ -100,7 +100,7 @@ fn is_by_noise(reason: &str, run: &Run) -> bool {
         || is_of_late_requests(reason, run)
         || is_of_no_account(reason, run)
         // How close it came to the truth is the machine's of that time.
-        || reason.starts_with("by the calibration of ")
+        || reason.starts_with("the calibration of ")
         || is_of_a_starved_client(reason, run)
         || is_of_spoilt_trials(reason, run)
 }

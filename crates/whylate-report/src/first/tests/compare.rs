@@ -52,6 +52,7 @@ fn write(
             log.append(&series.name, &values, f64::from(second), 1.0).unwrap();
         }
         series.n = all.len();
+        (series.min, series.max) = (all.min().map(Nanos), all.max().map(Nanos));
         // What its report tells is what it may be compared by.
         series.quantiles = quantile::estimates(&all, |_| all.len() as f64)
             .map(|of| {

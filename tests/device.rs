@@ -236,7 +236,7 @@ fn cabled(bed: &Bed) -> bool {
         bed.between.ip(&format!("link set {other} up"));
     }
     if !bed.between.try_ip("link add br0 type bridge") {
-        needs::missing("no bridges here");
+        needs::absent("no bridges here");
         return false;
     }
     for words in ["link set x0 master br0", "link set x1 master br0", "link set br0 up"] {

@@ -171,8 +171,14 @@ fn marker_and_snapshot_are_made_before_the_trace_goes_off() {
                  --on-threshold marker:here";
     let recorded = program::record_ending(words, &[3, 4]);
     assert!(!trace.is_on(), "trace-off did nothing");
-    let failed = recorded.run.warnings.iter().find(|w| matches!(w, Warning::ActionFailed { .. }));
+    let told = &recorded.run.warnings;
+    let failed = told.iter().find(|w| matches!(w, Warning::ActionFailed { .. }));
     assert_eq!(failed, None, "{}", program::said(&recorded.output));
+    // It stays off by design, and whoever reads the report learns how it is switched on again.
+    assert!(told.contains(&Warning::TraceLeftOff), "{told:?}");
+    let report = program::said(&program::reported(&recorded.directory, &[]));
+    let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(report.contains("echo 1 | sudo tee /sys/kernel/tracing/tracing_on"), "{report}");
 }
 
 #[test]

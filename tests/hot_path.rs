@@ -61,7 +61,7 @@ fn all_are(listing: &str, name: &str, right: impl Fn(Shape) -> bool) {
 fn all() -> Option<&'static str> {
     static LISTING: OnceLock<String> = OnceLock::new();
     if !cfg!(target_arch = "x86_64") {
-        needs::missing("the listing is read for x86-64 only");
+        needs::absent("the listing is read for x86-64 only");
         return None;
     }
     let objdump = needs::program("objdump")?;

@@ -75,7 +75,7 @@ fn ports_that_are_named_send_together_by_their_names_and_one_that_is_absent_is_r
     }
     let Some(bed) = Bed::asking() else { return };
     if !narrow::bridge(&bed) {
-        return needs::missing("no bridges here");
+        return needs::absent("no bridges here");
     }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("narrow");

@@ -55,7 +55,11 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
         bail!("a suite is no part of another: {} is set", suite::HOLDER);
     }
     let held = suite::hold();
-    // What killed tests left takes room, too; the program that takes it back must be there first.
+    // What killed tests left goes on beside the compiler and takes its room; the rest is mended by the program, which
+    // must be there first.
+    for line in mend::at_once(root) {
+        println!("{line}");
+    }
     room::check_before_compiling(root)?;
     compiled(compile(root, options))?;
     for line in mend::mend(root) {

@@ -45,14 +45,21 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Ends what killed tests left running and clears what they left in their folders, for which the program is not
+/// needed; a line for each thing. The caller holds the lock of the suites.
+pub(crate) fn at_once(root: &Path) -> Vec<String> {
+    let mut told = processes::end(Path::new("/"), &root.join("target/tmp/state"));
+    told.extend(suite::folders().iter().flat_map(|folder| temporary::clear(folder)));
+    told
+}
+
 /// Mends what there is; a line for each thing. The caller holds the lock of the suites.
 pub(crate) fn mend(root: &Path) -> Vec<String> {
     let machine = Path::new("/");
     // Processes first: they hold the others.
-    let mut told = processes::end(machine, &root.join("target/tmp/state"));
+    let mut told = at_once(root);
     told.extend(by_the_program(machine, root));
     told.extend(namespaces(machine));
-    told.extend(suite::folders().iter().flat_map(|folder| temporary::clear(folder)));
     for instances in INSTANCES {
         told.extend(remove_directories(
             machine,

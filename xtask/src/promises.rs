@@ -17,6 +17,9 @@ enum Kind {
     OverDpdk,
 }
 
+/// Words of the reason of a test that another test runs, in a process of its own.
+const OF_ANOTHER: [&str; 4] = ["process", "parent", "child", "killed"];
+
 /// The command that runs tests over DPDK.
 const OVER_DPDK: &str = "make test-dpdk";
 
@@ -29,6 +32,8 @@ struct Functions<'a> {
     by_name: HashMap<&'a str, Kind>,
     run: usize,
     over_dpdk: usize,
+    /// Tests that nothing runs: they are ignored, and for no reason of [`OF_ANOTHER`].
+    never_run: Vec<&'a str>,
 }
 
 impl<'a> Functions<'a> {
@@ -42,6 +47,7 @@ impl<'a> Functions<'a> {
             }
             if let Some((name, _)) = line.strip_prefix("fn ").and_then(|rest| rest.split_once('('))
             {
+                self.never_run.extend(is_never_run(&attributes).then_some(name));
                 let kind = match kind(&attributes) {
                     Kind::Test if needs_dpdk => Kind::OverDpdk,
                     kind => kind,
@@ -64,6 +70,13 @@ fn kind(attributes: &[&str]) -> Kind {
     if has("#[test]") && !has("#[ignore") { Kind::Test } else { Kind::Other }
 }
 
+fn is_never_run(attributes: &[&str]) -> bool {
+    let ignored = attributes.iter().find(|line| line.starts_with("#[ignore"));
+    let of_another = |line: &&str| OF_ANOTHER.iter().any(|word| line.contains(word));
+    attributes.iter().any(|line| line.starts_with("#[test]"))
+        && ignored.is_some_and(|line| !of_another(line))
+}
+
 /// What is wrong, and prints how much is promised.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let path = root.join("SPECIFICATION.md");
@@ -83,6 +96,10 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let figures = Figures::read(root)?;
     let mut faults = judge(&text, &functions);
     faults.extend(figures.judge(&text));
+    let never_run = |name: &&str| {
+        format!("{name} is ignored, and its reason names no process in which another test runs it")
+    };
+    faults.extend(functions.never_run.iter().map(never_run));
     println!(
         "{} tests always run, {} by `{OVER_DPDK}` alone, {} figures are taken",
         functions.run,
@@ -240,6 +257,13 @@ mod tests {
         assert_eq!(judge(other, &functions).len(), 0);
         let row = "| P2 | two | `test:runs`, `test:missing`, `test:ignored` | |";
         assert_eq!(judge(row, &functions).len(), 2);
+    }
+
+    #[test]
+    fn what_is_ignored_is_run_by_another_test() {
+        assert_eq!(functions(SOURCES).never_run, ["ignored", "behind", "doubled"]);
+        let as_a_child = "#[test]\n#[ignore = \"run by the other test as its child process\"]\nfn child() {}\n";
+        assert_eq!(functions(as_a_child).never_run, [""; 0]);
     }
 
     #[test]

@@ -112,6 +112,9 @@ impl fmt::Display for Warning {
             Self::ActionFailed { what } => {
                 write!(f, "not done at the stop limit: {}", Printable(what))
             }
+            Self::TraceLeftOff => {
+                f.write_str("the kernel's own trace was switched off at the stop limit and stays off")
+            }
             Self::PartEndedEarly { part, reason } => {
                 write!(f, "{} ended before its time: {}", Printable(part), Printable(reason))
             }
@@ -390,6 +393,10 @@ impl Warning {
             Self::ActionFailed { .. } => {
                 "The stall and its evidence are in this run all the same; the action can be tried by \
                  hand."
+            }
+            Self::TraceLeftOff => {
+                "Read /sys/kernel/tracing/trace, which ends at the stall, and switch it on again: \
+                 echo 1 | sudo tee /sys/kernel/tracing/tracing_on."
             }
             Self::PartEndedEarly { .. } => {
                 "What it measured until then is printed, and holds for that time only. Find out what \

@@ -182,6 +182,8 @@ pub enum Warning {
         /// What, and why.
         what: String,
     },
+    /// The kernel's own trace was switched off at the first gap above the stop limit, as was asked, and stays off.
+    TraceLeftOff,
     /// A part of the recording ended before its time: what it had measured until then is kept.
     PartEndedEarly {
         /// Which part.

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::time::Duration;
 
+use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Pid};
 use whylate_sys::signal;
 
@@ -73,9 +74,10 @@ pub struct Trigger {
     pub cpu: whylate_model::CpuId,
 }
 
-/// Does all of them, in the order that keeps the evidence; returns what could not be done.
+/// Does all of them, in the order that keeps the evidence; returns what could not be done, and what stays as it is
+/// left when the run has ended.
 #[must_use]
-pub fn perform(actions: &[Action], trigger: Trigger) -> Vec<String> {
+pub fn perform(actions: &[Action], trigger: Trigger) -> Vec<Warning> {
     let mut ordered: Vec<&Action> = actions.iter().collect();
     ordered.sort_by_key(|action| match action {
         Action::Marker(_) => 0,
@@ -83,7 +85,12 @@ pub fn perform(actions: &[Action], trigger: Trigger) -> Vec<String> {
         Action::TraceOff => 2,
         Action::Signal { .. } | Action::Command(_) => 3,
     });
-    ordered.into_iter().filter_map(|action| one(action, trigger).err()).collect()
+    let told = |action: &Action| match (one(action, trigger), action) {
+        (Err(what), _) => Some(Warning::ActionFailed { what }),
+        (Ok(()), Action::TraceOff) => Some(Warning::TraceLeftOff),
+        (Ok(()), _) => None,
+    };
+    ordered.into_iter().filter_map(told).collect()
 }
 
 fn one(action: &Action, trigger: Trigger) -> Result<(), String> {
@@ -150,7 +157,8 @@ mod tests {
         let trigger = Trigger { length: Nanos(5), cpu: whylate_model::CpuId(0) };
         let good = Action::Command("test \"$WHYLATE_GAP_NS\" = 5".to_owned());
         let bad = Action::Command("exit 3".to_owned());
-        assert_eq!(perform(&[good], trigger), Vec::<String>::new());
-        assert_eq!(perform(&[bad], trigger).len(), 1);
+        assert_eq!(perform(&[good], trigger), []);
+        let told = perform(&[bad], trigger);
+        assert!(matches!(told[..], [Warning::ActionFailed { .. }]), "{told:?}");
     }
 }

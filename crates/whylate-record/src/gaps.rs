@@ -346,9 +346,9 @@ impl<'a> Recording<'a> {
         let length = Nanos(thread.lengths.max().unwrap_or(0)).max(limit);
         let trigger = Trigger { length, cpu: thread.facts.cpu };
         self.tripped = Some(trigger);
-        for failed in actions::perform(&self.request.on_threshold, trigger) {
-            progress.say(&format!("could not act on the threshold: {failed}"));
-            self.warnings.push(Warning::ActionFailed { what: failed });
+        for told in actions::perform(&self.request.on_threshold, trigger) {
+            progress.say(&told.to_string());
+            self.warnings.push(told);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-pub use whylate_suite::missing;
+pub use whylate_suite::{absent, missing};
 
 /// Is it installed?
 pub fn installed() -> bool {

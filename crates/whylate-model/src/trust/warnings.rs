@@ -80,6 +80,7 @@ impl Warning {
             // Whoever wrote it knew more; what it means for the headline is in the stored verdict.
             | Self::Unknown(_) => Level::Limited,
             Self::NoSenders { .. }
+            | Self::TraceLeftOff
             | Self::RseqUnusable { .. }
             | Self::FrequencyFromRegressionOnly
             | Self::Overcommitted { .. }

@@ -342,6 +342,7 @@ pub(crate) fn warnings() -> Vec<Warning> {
             remedy: "Wait until it has ended.".to_owned(),
         },
         Warning::ActionFailed { what: "marker: not permitted".to_owned() },
+        Warning::TraceLeftOff,
         Warning::CausesIncomplete { gaps_forced: 2, sends: 3 },
         Warning::NoKernelTrace { reason: text(), remedy: "Run as root.".to_owned() },
         Warning::RseqUnusable { reason: text() },

@@ -1,7 +1,7 @@
 //! The path of frames between two devices of DPDK, as compiled into the program.
 
 use crate::listing::{Shape, functions, of, unfit};
-use crate::peer::missing;
+use crate::peer::{absent, missing};
 use crate::program;
 
 /// The drivers' functions for a burst in and a burst out are found by tables; the compiler may have written
@@ -14,7 +14,7 @@ const SHORTEST: usize = 20;
 fn a_burst_between_devices_of_dpdk_takes_a_call_of_either_driver_and_nothing_is_allocated_or_stamped()
  {
     if !cfg!(target_arch = "x86_64") {
-        return missing("the listing is read for x86-64 only");
+        return absent("the listing is read for x86-64 only");
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).map(|place| place.join("objdump"));

@@ -252,14 +252,17 @@ fn identity(description: &Description) -> Identity {
 }
 
 fn effective_n(values: &Histogram, intervals: &[Interval], percent: f64) -> f64 {
-    let exceedances: Vec<(u64, u64)> = match values.value_at(percent) {
+    let counts: Vec<(u64, u64, u64)> = match values.value_at(percent) {
         Some(at) => {
-            let bin = Nanos(values.bin_of(at));
-            intervals.iter().map(|interval| (interval.above(bin), interval.len())).collect()
+            let bin = values.bin_of(at);
+            // Bins are named by their highest value: one that is lower by 1 lies in no other bin above the next lower.
+            let [bin, below] = [bin, bin.saturating_sub(1)].map(Nanos);
+            let around = |of: &Interval| (of.above(bin), of.above(below), of.len());
+            intervals.iter().map(around).collect()
         }
         None => Vec::new(),
     };
-    dependence::effective_n(values.len(), &exceedances)
+    dependence::effective_n_of_bin(values.len(), &counts)
 }
 
 /// Ten equal blocks of time; none when there are fewer intervals than that.

@@ -7,7 +7,8 @@
 //! n_eff = n / F        F = variance of the exceedance counts per interval / its binomial value
 //! ```
 //!
-//! with F at least 1 (index of dispersion; counts over intervals of unequal size by Pearson's form
+//! where many samples share the bin of q, the larger F of the samples above it and of those in it or above (the
+//! percentile may rest on a burst within the bin); with F at least 1 (index of dispersion; counts over intervals of unequal size by Pearson's form
 //! `F = 1/(k-1) sum (x_i - t_i q)^2 / (t_i q (1-q))`, `q = sum x / sum t`). It sees dependence that
 //! reaches across samples of one interval; drift over intervals shows too, as it should. Bursts much
 //! longer than the whole run cannot be seen by anything.
@@ -33,6 +34,15 @@ pub fn effective_n(n: u64, exceedances: &[(u64, u64)]) -> f64 {
         total += t;
     }
     worth(n, dispersion(squares, intervals, exceed, total))
+}
+
+/// n_eff of a percentile from three counts of each interval: samples above the bin in which it lies, samples in this bin
+/// or above, and samples.
+#[must_use]
+pub fn effective_n_of_bin(n: u64, counts: &[(u64, u64, u64)]) -> f64 {
+    let above: Vec<(u64, u64)> = counts.iter().map(|(above, _, all)| (*above, *all)).collect();
+    let not_below: Vec<(u64, u64)> = counts.iter().map(|(_, from, all)| (*from, *all)).collect();
+    effective_n(n, &above).min(effective_n(n, &not_below))
 }
 
 /// The check of [`effective_n`] where raw samples are kept: `n / (1 + 2 sum rho_k)` with rho_k the
@@ -118,16 +128,32 @@ impl Exceedances {
     pub fn dispersion(&self, all: &Histogram, value_ns: u64) -> f64 {
         let bin = all.bin_of(value_ns);
         let up_to = self.borders.partition_point(|(border, _)| *border <= bin);
-        let Some(&(_, squares)) = up_to.checked_sub(1).and_then(|at| self.borders.get(at)) else {
+        self.dispersion_above(up_to, all.count_above(value_ns))
+    }
+
+    /// F for a percentile that lies at `value_ns`: the larger one of the samples above its bin and of those in it or
+    /// above.
+    #[must_use]
+    pub fn dispersion_at(&self, all: &Histogram, value_ns: u64) -> f64 {
+        let bin = all.bin_of(value_ns);
+        let below = self.borders.partition_point(|(border, _)| *border < bin);
+        let not_below = all.bins().filter(|(value, _)| all.bin_of(*value) >= bin);
+        let not_below = not_below.map(|(_, count)| count).sum();
+        self.dispersion(all, value_ns).max(self.dispersion_above(below, not_below))
+    }
+
+    /// F for the `exceed` samples that lie above the first borders, of which there are so many; 1 above none.
+    fn dispersion_above(&self, borders: usize, exceed: u64) -> f64 {
+        let Some((_, squares)) = borders.checked_sub(1).and_then(|at| self.borders.get(at)) else {
             return 1.0;
         };
-        dispersion(squares, self.intervals, all.count_above(value_ns), self.total).max(1.0)
+        dispersion(*squares, self.intervals, exceed, self.total).max(1.0)
     }
 
     /// n_eff for a percentile of `all`, the histogram of all the intervals added.
     #[must_use]
     pub fn effective_n(&self, all: &Histogram, percent: f64) -> f64 {
-        let factor = all.value_at(percent).map_or(1.0, |value| self.dispersion(all, value));
+        let factor = all.value_at(percent).map_or(1.0, |value| self.dispersion_at(all, value));
         worth(all.len(), factor)
     }
 
@@ -243,9 +269,14 @@ mod tests {
         }
         for percent in [0.5, 10.0, 50.0, 90.0, 99.0, 99.9] {
             let value = all.value_at(percent).unwrap();
-            let counts: Vec<(u64, u64)> =
-                intervals.iter().map(|i| (i.count_above(value), i.len())).collect();
-            let direct = effective_n(all.len(), &counts);
+            // An interval's own extremes must not count apart from its bin.
+            let bin = all.bin_of(value);
+            let from = |of: &Histogram, least: u64| {
+                of.bins().filter(|(at, _)| of.bin_of(*at) >= least).map(|(_, count)| count).sum()
+            };
+            let counts: Vec<(u64, u64, u64)> =
+                intervals.iter().map(|i| (from(i, bin + 1), from(i, bin), i.len())).collect();
+            let direct = effective_n_of_bin(all.len(), &counts);
             let summed = sums.effective_n(&all, percent);
             assert!((summed / direct - 1.0).abs() < 1e-9, "{percent}: {summed} {direct}");
         }

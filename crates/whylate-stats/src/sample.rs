@@ -160,12 +160,12 @@ impl Sample {
         self.runs.iter().flat_map(|run| &run.all)
     }
 
-    /// How many independent samples the values are worth for what lies above `value_ns`.
+    /// How many independent samples the values are worth for a percentile that lies at `value_ns`.
     #[must_use]
     pub fn effective_n(&self, value_ns: u64) -> f64 {
         let bin = self.pooled.bin_of(value_ns);
-        let exceedances: Vec<(u64, u64)> = self.blocks().map(|block| above(block, bin)).collect();
-        dependence::effective_n(self.pooled.len(), &exceedances)
+        let counts: Vec<_> = self.blocks().map(|block| around(block, bin)).collect();
+        dependence::effective_n_of_bin(self.pooled.len(), &counts)
     }
 
     /// The same where whole runs differ as well, as by what else a host did during each: what a run moves,
@@ -174,19 +174,20 @@ impl Sample {
     pub fn effective_n_over_runs(&self, value_ns: u64) -> f64 {
         let bin = self.pooled.bin_of(value_ns);
         let of_run = |run: &Blocks| {
-            let blocks = run.all.iter().map(|block| above(block, bin));
-            blocks.fold((0, 0), |(x, t), (more_x, more_t)| (x + more_x, t + more_t))
+            let blocks = run.all.iter().map(|block| around(block, bin));
+            blocks.fold((0, 0, 0), |all, one| (all.0 + one.0, all.1 + one.1, all.2 + one.2))
         };
-        let exceedances: Vec<(u64, u64)> = self.runs.iter().map(of_run).collect();
-        let by_runs = dependence::effective_n(self.pooled.len(), &exceedances);
+        let counts: Vec<_> = self.runs.iter().map(of_run).collect();
+        let by_runs = dependence::effective_n_of_bin(self.pooled.len(), &counts);
         by_runs.min(self.effective_n(value_ns))
     }
 }
 
-/// What of a block lies above a bin, and all of it.
-fn above(block: &[(u64, u64)], bin: u64) -> (u64, u64) {
-    let above = block.iter().filter(|(value, _)| *value > bin);
-    (above.map(|(_, count)| count).sum(), block.iter().map(|(_, count)| count).sum())
+/// What of a block lies above a bin, what lies in it or above, and all of it.
+fn around(block: &[(u64, u64)], bin: u64) -> (u64, u64, u64) {
+    let from = |least: u64| block.iter().filter(move |(value, _)| *value >= least);
+    let count = |of: &(u64, u64)| of.1;
+    (from(bin + 1).map(count).sum(), from(bin).map(count).sum(), block.iter().map(count).sum())
 }
 
 /// A histogram's counts under the names of whole bins, so that equal bins of two histograms meet.

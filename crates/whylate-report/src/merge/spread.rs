@@ -233,7 +233,7 @@ impl Quantiles<'_> {
     fn between(&self, percent: f64) -> (f64, f64) {
         let n = self.values.len() as f64;
         let at = self.values.value_at(percent);
-        let dispersion = at.map_or(1.0, |value| self.recordings.dispersion(self.values, value));
+        let dispersion = at.map_or(1.0, |value| self.recordings.dispersion_at(self.values, value));
         let recordings = self.shares.iter().filter(|share| share.n > 0).count();
         let t = student::critical(recordings as f64 - 1.0) / (ENDS_APART / 2.0);
         (n / dispersion, n / (dispersion * t * t))

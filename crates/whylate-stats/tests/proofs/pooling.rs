@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use whylate_stats::Histogram;
 use whylate_stats::bootstrap::{RESAMPLES, block_bootstrap, mean};
-use whylate_stats::dependence::{Exceedances, effective_n, effective_n_of_series};
+use whylate_stats::dependence::{
+    Exceedances, effective_n, effective_n_of_bin, effective_n_of_series,
+};
 use whylate_stats::histogram::HIGHEST_NS;
 use whylate_stats::quantile::{PERCENTS, Ranks, estimate, estimates, ranks};
 use whylate_stats::weighted::{ccdf, time_ccdf, time_weighted_percentile};
@@ -186,9 +188,12 @@ proptest! {
         }
         let value = all.bin_of(all.value_at(PERCENTS[which]).unwrap());
         // An interval's own extremes must not count apart from its bin.
-        let exceed = |h: &Histogram| h.bins().filter(|b| h.bin_of(b.0) > value).map(|b| b.1).sum();
-        let counts: Vec<(u64, u64)> = parts.iter().map(|h| (exceed(h), h.len())).collect();
-        let direct = effective_n(all.len(), &counts);
+        let from = |h: &Histogram, least: u64| {
+            h.bins().filter(|b| h.bin_of(b.0) >= least).map(|b| b.1).sum()
+        };
+        let counts: Vec<(u64, u64, u64)> =
+            parts.iter().map(|h| (from(h, value + 1), from(h, value), h.len())).collect();
+        let direct = effective_n_of_bin(all.len(), &counts);
         let summed = sums.effective_n(&all, PERCENTS[which]);
         prop_assert!((direct / summed - 1.0).abs() < 1e-6, "{} {}", direct, summed);
     }

@@ -77,6 +77,28 @@ fn samples_in_bursts_need_the_effective_size() {
     assert!(without < 0.6, "{without}");
 }
 
+/// Slow seconds whose samples all take the same time: nothing lies above it, and all of it is bursts.
+#[test]
+fn bursts_of_one_value_need_the_effective_size_of_all_that_share_it() {
+    const SECONDS: u64 = 100;
+    const PER_SECOND: u64 = 100;
+    // One second in fifty is slow, so that p97 is quick; in one sample of seven four seconds or more are slow.
+    let (quick, slow) = (1_000_000, 5_000_000);
+    let covered = share_of_trials(400, 41, |rng| {
+        let (mut all, mut sums) = (Histogram::new(), Exceedances::new());
+        for _ in 0..SECONDS {
+            let value = if rng.unit() < 0.02 { slow } else { quick };
+            let mut second = Histogram::new();
+            second.record_n(value, PER_SECOND);
+            sums.add(&second);
+            all.add(&second);
+        }
+        let e = estimate(&all, 97.0, sums.effective_n(&all, 97.0));
+        e.low.is_none_or(|low| low < 1_001_000)
+    });
+    assert!(covered >= 0.95, "{covered}");
+}
+
 #[test]
 fn poisson_intervals_cover_the_rate() {
     for rate in [0.3, 3.0, 40.0] {

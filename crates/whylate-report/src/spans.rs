@@ -12,7 +12,7 @@ use std::fmt::{self, Display};
 use whylate_model::{Nanos, Printable};
 
 use crate::doc::{Block, Section, Table};
-use crate::numbers::{Cell, Value, count};
+use crate::numbers::{Cell, MARK, Value, count};
 use crate::render::shorter;
 
 /// A part of a sentence.
@@ -182,8 +182,13 @@ impl Sentence {
     }
 
     fn written(&self, told: fn(&Cell) -> String) -> String {
+        // What is not to be trusted in a table is not without that mark in a sentence.
+        let marked = |cell: &Cell| {
+            let text = told(cell);
+            if cell.is_beyond() && !text.starts_with(MARK) { format!("{MARK}{text}") } else { text }
+        };
         let figure = |cell: &Cell, form: Form| match form {
-            Form::Whole => told(cell),
+            Form::Whole => marked(cell),
             Form::Unitless => cell.in_table(None).trim_end_matches('%').to_owned(),
             Form::Bound => told(cell).trim_start_matches(['≥', '≤']).to_owned(),
         };

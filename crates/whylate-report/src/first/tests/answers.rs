@@ -235,6 +235,7 @@ fn requests_are_answered_with_their_median_their_p99_and_the_worst() {
 fn what_is_beyond_the_trust_of_a_calibration_is_marked_and_the_mark_is_explained() {
     use crate::trusted::tests::calibrated;
     let marked = shown(&calibrated(Some(95.0)), style());
+    assert!(marked.contains("p99 ~") && !marked.contains("p50 ~"), "{marked}");
     assert!(marked.contains("~20 ") && marked.contains("\n~: not trusted: "), "{marked}");
     let whole = shown(&calibrated(Some(99.99)), style());
     assert!(!whole.contains('~'), "{whole}");

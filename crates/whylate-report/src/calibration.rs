@@ -332,7 +332,7 @@ fn emulators(of: &Calibration) -> Option<Table> {
             off(99.9),
         ]
     };
-    Table::new("What comes about less what was set", &head)
+    Table::new("Delay achieved minus delay set", &head)
         .with(of.emulators.iter().map(row))
         .filled()
 }

@@ -108,8 +108,8 @@ fn dropped(of: &Frames) -> String {
 pub(crate) fn costs(of: &TurnCosts) -> String {
     let TurnCosts { look, receive, send } = of;
     format!(
-        "a packet costs the client {} ticks ({}) to send and {} ({}) to take in, a look in vain {} ({}): \
-         usual turns of its loop",
+        "a packet costs the client {} ticks ({}) to send and {} ({}) to take in, an empty poll {} ({}): \
+         typical iterations of its loop",
         count(send.ticks),
         Value::from(send.time),
         count(receive.ticks),

@@ -99,13 +99,9 @@ fn sentence(flow: &str, trust: &Trust) -> String {
     let (flow, backend) = (flow, &trust.backend);
     let what = match trust.limit_percent {
         Some(limit) => {
-            format!(
-                "{flow}: numbers beyond p{limit} are grey and marked {MARK}: they may be the client's own"
-            )
+            format!("{flow}: numbers beyond p{limit}, marked {MARK}, may be the client's own")
         }
-        None => {
-            format!("{flow}: all numbers are grey and marked {MARK}: they may be the client's own")
-        }
+        None => format!("{flow}: all numbers marked {MARK} may be the client's own"),
     };
     let tolerance = Value::from(trust.tolerance);
     let mut said = format!(
@@ -247,7 +243,7 @@ pub(crate) mod tests {
         let mut run = calibrated(Some(99.9));
         let text = said(&run).join(" ");
         for words in [
-            "rtt: numbers beyond p99.9 are grey and marked ~",
+            "rtt: numbers beyond p99.9, marked ~,",
             "udp spin on this machine, 2.0 h earlier at 10,000/s",
             "found errors of at most 1 µs up to p99.9, after subtracting a constant 3.2 µs",
             "(not subtracted here; without subtracting, at no percentile).",
@@ -264,7 +260,7 @@ pub(crate) mod tests {
             Some(Trust { stale: Some("kernel: 6.12.1, now 6.12.2".to_owned()), ..trust(None) });
         let text = said(&run).join(" ");
         assert!(
-            text.contains("all numbers are grey") && text.contains("STALE: kernel: 6.12.1"),
+            text.contains("all numbers marked ~") && text.contains("STALE: kernel: 6.12.1"),
             "{text}"
         );
     }

@@ -69,11 +69,11 @@ fn headline(of: &Calibration, best: &CalibratedBackend, among: usize) -> Sentenc
     let right = sentence![" accurate to ", Sentence::asked(of.tolerance)];
     match (without, raw) {
         (Some(without), Some(raw)) => {
-            let minus = sentence![" up to ", without, " minus its path delay, "];
+            let minus = sentence![" up to ", without, " once its path delay is subtracted, "];
             sentence![name, " is", right, minus, raw, " as measured."]
         }
         (Some(without), None) => {
-            sentence![name, " is", right, " up to ", without, ", minus its path delay."]
+            sentence![name, " is", right, " up to ", without, ", once its path delay is subtracted."]
         }
         (None, Some(raw)) => sentence![name, " is", right, " up to ", raw, ", as measured."],
         (None, None) if among > 1 => {

@@ -15,7 +15,7 @@ pub(super) fn screen(of: &DelayLine, style: Style) -> Screen {
     let said = |time: Nanos| Cell::from(time).said();
     let (base, error) = (said(of.base.base), said(of.base.error));
     let mut notes = vec![format!(
-        "Own delay before the run: {base} (p50); 99% of frames at most {error} late."
+        "Check before the run: it added {base} (p50); 99% of frames left at most {error} late."
     )];
     if let Some(log) = of.truths.filter(|log| log.missed > 0) {
         let (kept, missed) = (count(log.kept), count(log.missed));

@@ -17,7 +17,7 @@ pub(super) fn screen(of: &Forward, style: Style) -> Screen {
         notes.push("Nothing was stamped: how long they stayed is not known.".to_owned());
     } else {
         let kernel = of.directions.iter().any(|of| of.kernel_residence.is_some());
-        let kernel = if kernel { "; kernel: from its stamp on" } else { "" };
+        let kernel = if kernel { "; kernel: counted from its receive timestamp" } else { "" };
         notes.push(format!(
             "Residence: from seeing a {one} at one port to handing it to the other{kernel}."
         ));

@@ -199,7 +199,7 @@ fn notes(of: &Prediction) -> Vec<String> {
         }
         (PredictedPolicy::Reservations, ..) => "Policy: reservations.".to_owned(),
     };
-    let mut notes = vec![format!("{by} Responses count from release.")];
+    let mut notes = vec![format!("{by} Response times count from a job's release.")];
     notes.extend(of.simulation.as_ref().map(|simulation| {
         let patterns = count(simulation.patterns);
         let missed = of.tasks.iter().map(|task| task.simulated_misses);
@@ -222,6 +222,6 @@ fn more(of: &Prediction) -> Vec<String> {
         _ => Some("whylate rta ... --run  runs the tasks and compares"),
     };
     let full = "whylate rta ... --full  has all bounds and assumptions";
-    let check = "whylate rta ... --check  ends with 3 unless all deadlines are met";
+    let check = "whylate rta ... --check  exits with status 3 unless all deadlines are met";
     [Some(full), next, Some(check)].into_iter().flatten().map(str::to_owned).collect()
 }

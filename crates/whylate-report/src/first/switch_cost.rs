@@ -50,11 +50,11 @@ fn apart(of: &SwitchCost) -> Option<String> {
         let times = &of.measured(*between, *how)?.times;
         let switches = count(times.n);
         (times.cluster_median.is_none() && times.n > 0)
-            .then(|| format!("{name} of {whom} ({switches})"))
+            .then(|| format!("{name}, {whom} ({switches})"))
     });
     let without: Vec<String> = without.collect();
     (!without.is_empty())
-        .then(|| format!("Too few switches alike for a number: {}.", without.join(", ")))
+        .then(|| format!("Too few samples: {}.", without.join(", ")))
 }
 
 fn headline(of: &SwitchCost) -> Sentence {

@@ -520,7 +520,7 @@ fn numbers_beyond_trust_are_marked_grey_and_explained_on_the_page() {
     let page = render(&directory, &run);
     assert!(page.contains("<td class=\"beyond\">~60 µs</td>"), "no grey p99.9");
     assert!(page.contains("<td>20 µs</td>"), "p99 is not as it was");
-    assert!(page.contains("rtt: numbers beyond p99 are grey and marked ~"));
+    assert!(page.contains("rtt: numbers beyond p99, marked ~,"));
     assert!(page.contains("trusted up to p99<") && page.contains("curve faint"));
     assert!(!page.contains("STALE"));
     if let Some(trust) = run.flows[0].trust.as_mut() {

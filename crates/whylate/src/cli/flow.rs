@@ -55,7 +55,7 @@ impl FlowWords {
             "back" => self.back = true,
             _ => {
                 return Err(format!(
-                    "`{word}` says nothing about a flow: use one-way, back, or a word with `=`"
+                    "`{word}` is no setting of a flow: use one-way, back, or a word with `=`"
                 ));
             }
         }

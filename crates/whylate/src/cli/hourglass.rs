@@ -40,7 +40,7 @@ Options of whylate:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = OPTIONS)]
 pub(crate) struct Hourglass {
-    /// As below
+    /// Options of Hourglass, listed below
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0.., value_name = "OPTIONS")]
     pub(crate) words: Vec<String>,
 }

@@ -11,7 +11,7 @@ use super::Format;
 use super::help::COMMON;
 use crate::parse;
 
-/// Where the requests of a server that knows nothing of whylate spend their time
+/// Where the requests of any server spend their time
 ///
 /// Names whoever listens at a port, or a process by its number. The kernel's tracepoints tell when
 /// a message for it arrived, was in its socket, woke a thread and was read, and when what that

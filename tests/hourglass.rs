@@ -178,10 +178,18 @@ fn without_raw_a_report_is_printed_and_the_run_has_the_lines_of_the_paper() {
     let recorded = program::recorded(words);
     let report = String::from_utf8_lossy(&recorded.output.stdout);
     assert!(report.contains("whylate report "), "{report}");
-    let kept = std::fs::read_to_string(recorded.directory.join("hourglass.txt")).unwrap();
-    let kept = parse(&kept);
+    let lines = recorded.directory.join("hourglass.txt");
+    let text = std::fs::read_to_string(&lines).unwrap();
+    let kept = parse(&text);
     assert_eq!(kept.trace.len() as u64, recorded.run.threads[0].blocks);
     assert_eq!(kept.deadlines.len(), 1);
+    // They are a file of the run as its others are.
+    program::reported(&recorded.directory, &[]);
+    std::fs::write(&lines, text.replacen(' ', "  ", 1)).unwrap();
+    let output = whylate(["report"]).arg(&recorded.directory).output().unwrap();
+    let told = said(&output) + &String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(4), "{told}");
+    assert!(told.contains("hourglass.txt is not as it was recorded"), "{told}");
 }
 
 #[test]

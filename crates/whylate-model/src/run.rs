@@ -115,7 +115,7 @@ pub struct Run {
     /// Digest of these bytes of the histogram log; none in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_digest: Option<Digest>,
-    /// Captures of packets beside it, as they were when the run ended.
+    /// Captures of packets and lines of a paper beside it, as they were when the run ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<Capture>,
     /// The recordings that this run is the sum of; empty for a recording. Ticks of this file are
@@ -579,7 +579,7 @@ pub struct Segment {
     pub digest: Option<Digest>,
 }
 
-/// A capture of packets in the run directory.
+/// A capture of packets, or another file that is kept beside the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capture {

@@ -49,13 +49,16 @@ impl RunDir {
     /// The captures of packets in the directory, as they are now.
     #[must_use]
     pub fn captures(&self) -> Vec<Capture> {
-        let of = |name: &str| {
-            let file = files::open_plain(&self.path.join(name)).ok()?;
-            let bytes = file.metadata().ok()?.len();
-            let digest = Digest::read(file.take(bytes)).ok()?;
-            Some(Capture { file: name.to_owned(), bytes, digest })
-        };
-        [PACKETS_FILE, TAP_FILE].into_iter().filter_map(of).collect()
+        [PACKETS_FILE, TAP_FILE].into_iter().filter_map(|name| self.captured(name)).collect()
+    }
+
+    /// A file of the directory as it is now; none that is not there, or is no plain file.
+    #[must_use]
+    pub fn captured(&self, name: &str) -> Option<Capture> {
+        let file = files::open_plain(&self.path.join(name)).ok()?;
+        let bytes = file.metadata().ok()?.len();
+        let digest = Digest::read(file.take(bytes)).ok()?;
+        Some(Capture { file: name.to_owned(), bytes, digest })
     }
 
     /// Is each file there that the run counts on, and is its content what it was?

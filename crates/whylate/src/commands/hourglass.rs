@@ -69,8 +69,12 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
         raw: cycles,
     };
     keep(&output, &path.join(LINES))?;
+    let directory = RunDir::open(&path)?;
+    // With its digest, as all that is kept of a run.
+    let mut whole = run.clone();
+    whole.captures.extend(directory.captured(LINES));
+    directory.write_run(&whole)?;
     if !raw {
-        let directory = RunDir::open(&path)?;
         let recorded = OnDisk::read(&directory, run, None);
         let traced = recorded.as_ref().map(|recorded| Traced { recorded, trace: false });
         let place = Place { directory: &path, again: false };

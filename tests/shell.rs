@@ -1,5 +1,6 @@
 //! Completion scripts and manual pages: from the same text as `--help`, of every command.
 
+use std::collections::HashSet;
 use std::process::Command;
 
 use crate::program::{said, whylate};
@@ -26,8 +27,11 @@ fn each_of_five_shells_has_a_script_that_completes_every_command() {
     assert!(commands.len() > 15, "{commands:?}");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = script(shell);
+        // `rta` is no part of another word, as of `start`.
+        let is_apart = |letter: char| !letter.is_alphanumeric() && letter != '-';
+        let words: HashSet<&str> = script.split(is_apart).collect();
         for command in &commands {
-            assert!(script.contains(command.as_str()), "{shell}: no {command}");
+            assert!(words.contains(command.as_str()), "{shell}: no {command}");
         }
         assert!(!script.contains("reflect-stdin"), "{shell} completes what is hidden");
     }

@@ -125,7 +125,14 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
     };
     let usual = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
     let with_advice = [(REASONS, advice), (1, advice), (0, advice), (1, None)];
-    let tries = if above.is_some() { with_advice } else { usual };
+    let alone = [(0, advice), (1, advice), (0, advice), (1, None)];
+    // Lesser reasons alone would stand there as what makes trust this poor.
+    let is_led = trust.reasons.iter().filter(is_told).any(|reason| reason.level == trust.level());
+    let tries = match above {
+        None => usual,
+        Some(_) if is_led => with_advice,
+        Some(_) => alone,
+    };
     let fits = tries.iter().map(|(reasons, advice)| said(*reasons, *advice));
     let fits = fits.into_iter().find(|lines| lines.len() <= most);
     let last = if reasons.is_empty() { advice } else { None };

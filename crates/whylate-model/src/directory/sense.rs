@@ -2,12 +2,14 @@
 //!
 //! Bounds are wide: no run that was recorded is refused, and no number that cannot be goes on.
 
+use std::collections::BTreeMap;
+
 use crate::cause::{CauseTotal, Coverage};
 use crate::flow::Departures;
 use crate::run::{GapSummary, Run, RunState, SelfTestKind};
 use crate::series::{Quantile, Series};
 use crate::threads::Deadlines;
-use crate::units::Nanos;
+use crate::units::{CpuId, Hertz, Nanos};
 use crate::wake::WakeSummary;
 
 /// Most series, and most measuring threads: eight of each on the largest machines that there are.
@@ -35,7 +37,7 @@ pub(super) fn check(run: &Run) -> Checked {
         series(of).map_err(|what| format!("series {}: {what}", of.name))?;
     }
     for of in &run.gaps {
-        gaps(of).map_err(|what| format!("gaps of CPU {}: {what}", of.cpu))?;
+        gaps(of, run.clock.hz).map_err(|what| format!("gaps of CPU {}: {what}", of.cpu))?;
     }
     for of in &run.threads {
         let deadlines = of.deadlines.as_ref().map_or(Ok(()), deadlines);
@@ -47,6 +49,7 @@ pub(super) fn check(run: &Run) -> Checked {
     for of in &run.causes {
         cause(of).map_err(|what| format!("cause {}: {what}", of.cause))?;
     }
+    parts_of_the_lost(&run.causes)?;
     run.coverage.as_ref().map_or(Ok(()), coverage)?;
     for of in run.selftest.iter().flat_map(|test| &test.kinds) {
         selftest(of).map_err(|what| format!("self-test, {}: {what}", of.kind))?;
@@ -120,7 +123,7 @@ fn quantile(of: &Quantile) -> Checked {
     Ok(())
 }
 
-fn gaps(of: &GapSummary) -> Checked {
+fn gaps(of: &GapSummary, hz: Hertz) -> Checked {
     if of.end < of.start {
         return Err("the measurement ends before it starts".to_owned());
     }
@@ -129,6 +132,10 @@ fn gaps(of: &GapSummary) -> Checked {
     }
     not_negative("period_ticks", of.period_ticks)?;
     share("lost_share", of.lost_share)?;
+    let elapsed = of.end.since(of.start).to_nanos(hz);
+    if of.lost.0 as f64 > elapsed.0 as f64 * MOST_SHARE {
+        return Err(format!("lost is {}, and the measurement lasted {elapsed}", of.lost));
+    }
     if let Some((low, high)) = of.lost_share_interval {
         share("the lower end of lost_share", low)?;
         share("the upper end of lost_share", high)?;
@@ -193,14 +200,28 @@ fn departures(of: &Departures) -> Checked {
 
 fn cause(of: &CauseTotal) -> Checked {
     count("gaps", of.gaps)?;
+    not_negative("lost_ns", of.lost_ns)?;
     share("share_of_lost", of.share_of_lost)?;
     share("share_of_elapsed", of.share_of_elapsed)
+}
+
+/// Of each CPU, and of all together, the parts are no more than the whole.
+fn parts_of_the_lost(causes: &[CauseTotal]) -> Checked {
+    let mut by_cpu: BTreeMap<Option<CpuId>, f64> = BTreeMap::new();
+    for of in causes {
+        *by_cpu.entry(of.cpu).or_default() += of.share_of_lost;
+    }
+    by_cpu.into_iter().try_for_each(|(cpu, sum)| {
+        let whose = cpu.map_or_else(|| "all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+        share(&format!("causes of {whose}: the sum of share_of_lost"), sum)
+    })
 }
 
 fn coverage(of: &Coverage) -> Checked {
     share("coverage: by_events", of.by_events)?;
     share("coverage: by_residuals", of.by_residuals)?;
-    share("coverage: by_nothing", of.by_nothing)
+    share("coverage: by_nothing", of.by_nothing)?;
+    share("coverage: its sum", of.by_events + of.by_residuals + of.by_nothing)
 }
 
 fn selftest(of: &SelfTestKind) -> Checked {

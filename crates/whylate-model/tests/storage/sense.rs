@@ -21,7 +21,7 @@ fn refused(change: impl FnOnce(&mut Run)) -> Option<String> {
 #[test]
 fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
     type Change = fn(&mut Run);
-    let cases: [(&str, Change); 20] = [
+    let cases: [(&str, Change); 24] = [
         ("series gap-cpu1: n is 18000000000000000000", |run| {
             run.series[0].n = 18_000_000_000_000_000_000;
         }),
@@ -59,6 +59,17 @@ fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
         }),
         ("gaps of CPU 1: the measurement ends before it starts", |run| run.gaps[0].end = Ticks(0)),
         ("share_of_elapsed is 7e300", |run| run.causes[0].share_of_elapsed = 7e300),
+        ("gaps of CPU 1: lost is ", |run| run.gaps[0].lost = Nanos(u64::MAX)),
+        ("lost_ns is -1e0, and it is never negative", |run| run.causes[0].lost_ns = -1.0),
+        ("the sum of share_of_lost is 1.8e0", |run| {
+            let one = run.causes[0].clone();
+            run.causes = vec![one; 2];
+            run.causes.iter_mut().for_each(|of| of.share_of_lost = 0.9);
+        }),
+        ("coverage: its sum is 1.8e0", |run| {
+            let of = run.coverage.as_mut().unwrap();
+            (of.by_events, of.by_residuals, of.by_nothing) = (0.9, 0.9, 0.0);
+        }),
         ("coverage: by_nothing is -3e0", |run| run.coverage.as_mut().unwrap().by_nothing = -3.0),
         ("self-test, ipi: found is 504, above injected", |run| {
             run.selftest.as_mut().unwrap().kinds[0].found = 504;

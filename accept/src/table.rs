@@ -1,6 +1,6 @@
-//! The table of figures: one row a claim, with what it was taken under and of what.
+//! The table of figures: one row a claim, with what it was taken under and of what; and one row a round.
 //!
-//! It is kept in `acceptance/DATE.md`. Rows of figures that were not taken this time are those of the table
+//! They are kept in `acceptance/DATE.md`. Rows of figures that were not taken this time are those of the table
 //! before, each with its own date, commit and machine.
 
 use std::fmt::Write;
@@ -32,6 +32,8 @@ pub struct Entry {
     pub left_out: Vec<String>,
     /// What the machine was like, over all rounds that were taken.
     pub conditions: Option<Conditions>,
+    /// Each round of its figure: its number, what the machine was like, and what came of it.
+    pub each: Vec<[String; 3]>,
 }
 
 impl Entry {
@@ -77,6 +79,7 @@ impl Entry {
                 rounds: readings.iter().filter(is_there).count(),
                 left_out,
                 conditions: sum(rounds),
+                each: rounds.iter().copied().map(round).collect(),
             }
         };
         figure.rows.iter().enumerate().map(entry).collect()
@@ -102,14 +105,7 @@ impl Entry {
     fn line(&self, taken: &str) -> String {
         let found = self.judged.found.as_ref().map_or("–".to_owned(), shown);
         let control = self.judged.control.as_ref().map_or("–".to_owned(), shown);
-        let conditions = self.conditions.map_or("–".to_owned(), |of| {
-            let total = (of.took_ms * of.cpus.max(1) as f64).max(1.0);
-            let percent = |ms: f64| format!("{:.1}%", 100.0 * ms / total);
-            let waited = of
-                .pressure_ms
-                .map_or("–".to_owned(), |ms| format!("{:.1}%", 100.0 * ms / of.took_ms.max(1.0)));
-            format!("{} / {} / {waited}", percent(of.steal_ms), percent(of.foreign_ms))
-        });
+        let conditions = self.conditions.as_ref().map_or("–".to_owned(), load);
         let mut rounds = self.rounds.to_string();
         if let Some(first) = self.left_out.first() {
             let _ = write!(rounds, ", {} left out: {first}", self.left_out.len());
@@ -121,6 +117,38 @@ impl Entry {
         let rest = [&found, &control, &rounds, &conditions, &verdict, taken];
         format!("{}{} |", self.begin(), cells(rest).trim_start_matches("| "))
     }
+
+    /// A line for each round of its figure.
+    fn lines_of_rounds(&self, taken: &str) -> impl Iterator<Item = String> {
+        let end = end_of_rounds(self.figure);
+        self.each.iter().map(move |[number, load, outcome]| {
+            format!("{} |", cells([&format!("round {number}{end}"), load, outcome, taken]))
+        })
+    }
+}
+
+/// How the first cell of each round of a figure ends.
+fn end_of_rounds(figure: &str) -> String {
+    format!(" of `{figure}`")
+}
+
+/// The number of a round, what the machine was like, and what came of it.
+fn round(of: &Taken) -> [String; 3] {
+    let outcome = match &of.outcome {
+        Outcome::Readings(_) => "counts".to_owned(),
+        Outcome::LeftOut(why) => format!("left out: {why}"),
+        Outcome::Failed(why) | Outcome::Hung(why) => format!("failed: {why}"),
+    };
+    [(of.round + 1).to_string(), load(&of.conditions), outcome]
+}
+
+/// What the hypervisor took, others had, and how long something waited for a CPU.
+fn load(of: &Conditions) -> String {
+    let total = (of.took_ms * of.cpus.max(1) as f64).max(1.0);
+    let percent = |ms: f64| format!("{:.1}%", 100.0 * ms / total);
+    let waited = |ms: f64| format!("{:.1}%", 100.0 * ms / of.took_ms.max(1.0));
+    let waited = of.pressure_ms.map_or("–".to_owned(), waited);
+    format!("{} / {} / {waited}", percent(of.steal_ms), percent(of.foreign_ms))
 }
 
 /// As it is told while others are taken.
@@ -196,6 +224,14 @@ of the time of all rounds.
 |---|---|---|---|---|---|---|---|---|
 ";
 
+/// What stands above the rounds.
+const ROUNDS: &str = "
+## Each round
+
+| round | steal / others / waiting | what came of it | taken |
+|---|---|---|---|
+";
+
 /// How the rows of a figure begin: its name and, of each, what is claimed and promised.
 pub fn claims(figure: &Figure) -> Vec<String> {
     Entry::of(figure, &[]).iter().map(Entry::begin).collect()
@@ -211,9 +247,9 @@ pub fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(paths.filter(|path| path.extension().is_some_and(|of| of == "md")).max())
 }
 
-/// Writes the table of a day into a folder: these rows; those of other figures from the newest table that is
-/// there, as far as they still are what is claimed; and of what was never taken that it was not. The file's
-/// path.
+/// Writes the tables of a day into a folder: these rows and their rounds; those of other figures from the newest
+/// file that is there, as far as they still are what is claimed; and of what was never taken that it was not. The
+/// file's path.
 pub fn write(
     folder: &Path,
     day: &str,
@@ -237,6 +273,19 @@ pub fn write(
         }
         for entry in new {
             let _ = writeln!(text, "{}", entry.line(taken));
+        }
+    }
+    text.push_str(ROUNDS);
+    for figure in figures {
+        let end = end_of_rounds(figure.name) + " | ";
+        let old =
+            || before.lines().filter(|line| line.starts_with("| round ") && line.contains(&end));
+        let lines: Vec<String> = match entries.iter().find(|of| of.figure == figure.name) {
+            Some(new) => new.lines_of_rounds(taken).collect(),
+            None => old().map(str::to_owned).collect(),
+        };
+        for line in lines {
+            let _ = writeln!(text, "{line}");
         }
     }
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -324,8 +373,30 @@ mod tests {
         let path = write(&folder, "2026-01-04", "later", &[], &[&TWO, &three]).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains("`one`"), "{text}");
-        assert!(text.ends_with("| – | not shown: not taken yet | – |\n"), "{text}");
+        assert!(text.contains("| – | not shown: not taken yet | – |\n"), "{text}");
         assert_eq!(newest(&folder).unwrap(), Some(path));
+    }
+
+    #[test]
+    fn each_round_stands_with_what_it_was_taken_under_and_stays_until_its_figure_is_taken_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let good = || Outcome::Readings(vec![Reading::Value(0.5)]);
+        let first = entries(&[good(), Outcome::LeftOut("steal | much".into())]);
+        let of = |entries: &[Entry], taken: &str| {
+            let path = write(folder.path(), "2026-01-02", taken, entries, &[&ONE, &TWO]).unwrap();
+            let text = std::fs::read_to_string(path).unwrap();
+            let rounds = text.lines().filter(|line| line.starts_with("| round "));
+            rounds.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let expected = [
+            "| round 1 of `one` | 1.0% / 5.0% / 5.0% | counts | then |",
+            "| round 2 of `one` | 1.0% / 5.0% / 5.0% | left out: steal / much | then |",
+        ];
+        assert_eq!(of(&first, "then"), expected);
+        assert_eq!(of(&Entry::not_taken(&TWO, "no luck"), "later"), expected);
+        let again = entries(&[Outcome::Failed("it ended".into())]);
+        let failed = "| round 1 of `one` | 1.0% / 5.0% / 5.0% | failed: it ended | last |";
+        assert_eq!(of(&again, "last"), [failed]);
     }
 
     #[test]

@@ -262,7 +262,8 @@ mod tests {
     #[test]
     fn what_is_ignored_is_run_by_another_test() {
         assert_eq!(functions(SOURCES).never_run, ["ignored", "behind", "doubled"]);
-        let as_a_child = "#[test]\n#[ignore = \"run by the other test as its child process\"]\nfn child() {}\n";
+        let as_a_child =
+            "#[test]\n#[ignore = \"run by the other test as its child process\"]\nfn child() {}\n";
         assert_eq!(functions(as_a_child).never_run, [""; 0]);
     }
 

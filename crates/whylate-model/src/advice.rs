@@ -112,9 +112,9 @@ impl fmt::Display for Warning {
             Self::ActionFailed { what } => {
                 write!(f, "not done at the stop limit: {}", Printable(what))
             }
-            Self::TraceLeftOff => {
-                f.write_str("the kernel's own trace was switched off at the stop limit and stays off")
-            }
+            Self::TraceLeftOff => f.write_str(
+                "the kernel's own trace was switched off at the stop limit and stays off",
+            ),
             Self::PartEndedEarly { part, reason } => {
                 write!(f, "{} ended before its time: {}", Printable(part), Printable(reason))
             }

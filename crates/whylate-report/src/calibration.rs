@@ -332,9 +332,7 @@ fn emulators(of: &Calibration) -> Option<Table> {
             off(99.9),
         ]
     };
-    Table::new("Delay achieved minus delay set", &head)
-        .with(of.emulators.iter().map(row))
-        .filled()
+    Table::new("Delay achieved minus delay set", &head).with(of.emulators.iter().map(row)).filled()
 }
 
 /// What is missing, and why.

@@ -160,7 +160,10 @@ pub(crate) fn halving() -> ForeignTool {
 #[test]
 fn limits_errors_and_what_ended_them_are_told() {
     let of = calibration();
-    assert_eq!(answer(&of), "packet spin is accurate to 1 µs up to p99, once its path delay is subtracted.");
+    assert_eq!(
+        answer(&of),
+        "packet spin is accurate to 1 µs up to p99, once its path delay is subtracted."
+    );
     assert_eq!(
         limits(&of).rows[0],
         ["packet spin", "5", "300,000", "10,000/s", "none", "3.2 µs", "p99"]

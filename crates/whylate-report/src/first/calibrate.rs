@@ -73,7 +73,14 @@ fn headline(of: &Calibration, best: &CalibratedBackend, among: usize) -> Sentenc
             sentence![name, " is", right, minus, raw, " as measured."]
         }
         (Some(without), None) => {
-            sentence![name, " is", right, " up to ", without, ", once its path delay is subtracted."]
+            sentence![
+                name,
+                " is",
+                right,
+                " up to ",
+                without,
+                ", once its path delay is subtracted."
+            ]
         }
         (None, Some(raw)) => sentence![name, " is", right, " up to ", raw, ", as measured."],
         (None, None) if among > 1 => {

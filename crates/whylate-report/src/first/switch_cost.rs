@@ -53,8 +53,7 @@ fn apart(of: &SwitchCost) -> Option<String> {
             .then(|| format!("{name}, {whom} ({switches})"))
     });
     let without: Vec<String> = without.collect();
-    (!without.is_empty())
-        .then(|| format!("Too few samples: {}.", without.join(", ")))
+    (!without.is_empty()).then(|| format!("Too few samples: {}.", without.join(", ")))
 }
 
 fn headline(of: &SwitchCost) -> Sentence {

@@ -50,7 +50,8 @@ fn a_calibration_that_is_stopped_keeps_what_it_has_and_leaves_neither_beds_nor_c
     signal::send_to_process(whylate_model::Pid(pid.cast_signed()), TERMINATE).unwrap();
     let status = child.wait().unwrap();
     let run = program::read(&directory);
-    program::ended(status.code(), &run);
+    // Of its first parts a busy machine may leave nothing that tells of a backend.
+    program::ended_but_for(status.code(), &run, &["nothing was measured"]);
     assert_eq!(run.state, RunState::Stopped);
     assert!(!found(&run).1.parts.is_empty());
     assert!(!home.path().join("whylate/calibrations.json").exists(), "half a calibration is none");

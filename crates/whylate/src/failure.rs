@@ -237,15 +237,27 @@ fn without_answers(cause: &(dyn Error + 'static)) -> Option<SocketAddr> {
     }
 }
 
-/// An error and its causes, without those that the error has told already.
+/// An error and its causes, without those that the error has told already, and without the path alone where a cause
+/// names it.
 fn told(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
-        match (told.is_empty(), told.contains(&cause)) {
-            (true, _) => cause,
-            (_, true) => told,
-            (_, false) => format!("{told}: {cause}"),
-        }
-    })
+    error.chain().map(|cause| in_text(&cause.to_string())).fold(
+        String::new(),
+        |told, cause| match () {
+            () if cause.contains(&told) => cause,
+            () if told.contains(&cause) => told,
+            () => format!("{told}: {cause}"),
+        },
+    )
+}
+
+/// Without the numbers of the system's errors, whose words stand before them.
+fn in_text(error: &str) -> String {
+    let mut parts = error.split(" (os error ");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -262,6 +274,17 @@ mod tests {
         assert_eq!(told(&plain), "cannot read the run: no such file");
         let twice = wrapped("cannot look at /x: no such file; name another");
         assert_eq!(told(&twice), "cannot look at /x: no such file; name another");
+        let path = anyhow::Error::msg("cannot read `/x`: gone").context("/x");
+        assert_eq!(told(&path), "cannot read `/x`: gone");
+    }
+
+    #[test]
+    fn the_number_of_an_error_of_the_system_is_left_out_and_nothing_beside_it() {
+        let system = std::io::Error::from_raw_os_error(2);
+        let error = anyhow::Error::new(system).context("cannot read a");
+        assert_eq!(told(&error), "cannot read a: No such file or directory");
+        let inside = "`a`: No such file (os error 2); name `b` (or c): Busy (os error 16)";
+        assert_eq!(in_text(inside), "`a`: No such file; name `b` (or c): Busy");
     }
 
     #[test]

@@ -293,9 +293,10 @@ fn requests_over_af_xdp_are_told_of_by_metadata_of_frames_and_what_never_came_is
     for stamp in ["tx completion", "rx software", "tx hardware", "rx hardware"] {
         let one = probed(stamp);
         if one.delivered == 0 {
-            // Where there is none it is told why, and nothing is claimed of it below.
+            // Where there is none it is told why, and nothing is claimed of it below. On a busy machine nobody may
+            // have answered in time.
             let why = one.reason.as_deref().unwrap_or_default();
-            assert!(!why.is_empty() && (one.sent > 0) == one.accepted, "{one:?}");
+            assert!(!why.is_empty() && (one.accepted || one.sent == 0), "{one:?}");
             needs::absent(&format!("{stamp} of frames: {why}"));
             assert!(said(&recorded.output).contains(stamp), "{stamp} is not named");
         }

@@ -115,9 +115,13 @@ fn a_planted_stall_is_ten_late_activations_and_no_more_than_the_log_makes_up_for
     let (corrected_log, ..) = later_in_log(&recorded.directory, "wake-corrected-HR", MS);
     assert!(raw_log.abs_diff(raw) <= beside, "{raw_log} in the log, {raw}");
     assert!(corrected_log.abs_diff(corrected) <= raw, "{corrected_log} in the log, {corrected}");
+    // What the last one passed over when the schedule had ended is counted nowhere, and lies in its lateness.
+    let (thread, hz) = (&recorded.run.threads[0], recorded.run.clock.hz);
+    let over = thread.start + Nanos(500 * MS).to_ticks(hz);
+    let beyond = thread.end.since(over).to_nanos(hz).0.div_ceil(MS);
     assert!(
-        skipped.abs_diff(periods) <= raw,
-        "{skipped} passed over in {periods} periods of lateness"
+        skipped <= periods + raw && periods <= skipped + raw + beyond,
+        "{skipped} passed over in {periods} periods of lateness, {beyond} of them when it was over"
     );
 }
 

@@ -385,7 +385,7 @@ mod tests {
         let of = |entries: &[Entry], taken: &str| {
             let path = write(folder.path(), "2026-01-02", taken, entries, &[&ONE, &TWO]).unwrap();
             let text = std::fs::read_to_string(path).unwrap();
-            let rounds = text.lines().filter(|line| line.starts_with("| round "));
+            let rounds = text.lines().filter(|line| line.contains(" of `one` |"));
             rounds.map(str::to_owned).collect::<Vec<_>>()
         };
         let expected = [

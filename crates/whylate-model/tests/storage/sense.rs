@@ -21,7 +21,7 @@ fn refused(change: impl FnOnce(&mut Run)) -> Option<String> {
 #[test]
 fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
     type Change = fn(&mut Run);
-    let cases: [(&str, Change); 24] = [
+    let cases: [(&str, Change); 23] = [
         ("series gap-cpu1: n is 18000000000000000000", |run| {
             run.series[0].n = 18_000_000_000_000_000_000;
         }),
@@ -59,7 +59,6 @@ fn a_number_that_contradicts_another_is_refused_with_the_name_of_its_field() {
         }),
         ("gaps of CPU 1: the measurement ends before it starts", |run| run.gaps[0].end = Ticks(0)),
         ("share_of_elapsed is 7e300", |run| run.causes[0].share_of_elapsed = 7e300),
-        ("gaps of CPU 1: lost is ", |run| run.gaps[0].lost = Nanos(u64::MAX)),
         ("lost_ns is -1e0, and it is never negative", |run| run.causes[0].lost_ns = -1.0),
         ("the sum of share_of_lost is 1.8e0", |run| {
             let one = run.causes[0].clone();

@@ -222,7 +222,7 @@ pub(super) fn local(effects: &[Effect], remote: Option<&str>) -> Row {
 /// power this host does not offer.
 pub(super) fn power(runs: &[(f64, f64)], missing: Option<&str>, seed: u64) -> Row {
     let what = "power saving off divides the p99.99 of the box by, by its own log";
-    let brief = ("p99.99 reduction with power saving off", "2.6 times");
+    let brief = ("p99.99 drop, power saving off", "2.6 times");
     let pairs: Vec<(f64, f64)> = runs.iter().map(|(without, with)| (*with, *without)).collect();
     let Some(ratio) = Ratio::of_pairs(&pairs, seed) else {
         let why = missing.unwrap_or("two rounds at least that show a p99.99 are needed");

@@ -143,7 +143,7 @@ fn claims_of_a_paper_agree_where_they_hold_and_those_that_cannot_be_told_are_cou
         row(AGREES, ("effects captured by xdp spin", "all"), (90.0, Unit::Count), None),
         row(
             DIFFERS,
-            ("p99.99 reduction with power saving off", "2.6 times"),
+            ("p99.99 drop, power saving off", "2.6 times"),
             (1.4, Unit::Ratio),
             Some((1.1, 1.8)),
         ),

@@ -22,7 +22,7 @@ fn shown(of: &Prediction) -> String {
     for line in screen.lines() {
         assert!(line.chars().count() <= 80, "{line:?} in\n{screen}");
     }
-    for said in ["Trust: ", "  whylate rta ... --full", "--check  ends with 3"] {
+    for said in ["Trust: ", "  whylate rta ... --full", "--check  exits with status 3"] {
         assert!(screen.contains(said), "{said}: {screen}");
     }
     assert_possible(&screen);

@@ -43,6 +43,9 @@ pub use limit::{Bound, Excess, Judged, Limit, Measure, Outcome};
 pub use page::html;
 pub use sides::{Compared as WithValues, compare};
 
+/// What is said of what falls among samples that were given up.
+pub(crate) const TIMED_OUT: &str = "timed out";
+
 /// Version of the JSON form.
 pub const FORMAT_VERSION: u32 = 2;
 

@@ -6,7 +6,7 @@ use whylate_model::trust::Level;
 
 use super::{
     Basis, CauseChange, Caution, Compared, Comparison, Judged, NumberDifference, Outcome, Pair,
-    PairResult, RunFacts, Shown, Side, Spread, Verdict, allowed_by, renamed, runs,
+    PairResult, RunFacts, Shown, Side, Spread, TIMED_OUT, Verdict, allowed_by, renamed, runs,
 };
 use crate::doc::{Block, Document, Picture, Section, Table, Warning, Where};
 use crate::first;
@@ -15,8 +15,6 @@ use crate::series::at_least;
 
 /// Runs of a side that are named; the others are counted.
 const MOST_RUNS: usize = 3;
-/// What is said of what falls among samples that were given up.
-const TIMED_OUT: &str = "timed out";
 /// Rows of a table.
 const MOST_ROWS: usize = 256;
 
@@ -175,20 +173,18 @@ fn table(pair: &Pair) -> Table {
     match &pair.result {
         PairResult::Compared(compared) => {
             let mut table = Table::new("Quantiles", &head).words(&[5]).captioned_on_the_page();
-            let sides = [&pair.before, &pair.after];
             let known =
                 compared.quantiles.iter().filter(|q| q.before.is_some() || q.after.is_some());
             for q in known {
                 let spread = q.difference.as_ref();
                 let name = format!("p{}", q.percent);
-                let is_known = !sides.iter().any(|side| side.is_timed_out(q.percent));
-                let without = if is_known { "not supported" } else { TIMED_OUT };
+                let timed_out = pair.is_timed_out(q.percent);
+                let without = if timed_out { TIMED_OUT } else { "not supported" };
                 let both = (q.before.into(), q.after.into());
                 table.row(row(name, both, spread, q.verdict, without));
             }
             let (max, spread) = (&compared.max, compared.max.difference.as_ref());
-            let is_known = sides.iter().all(|side| side.censored.is_none());
-            let without = if is_known { "not known from one run" } else { TIMED_OUT };
+            let without = if pair.gave_up() { TIMED_OUT } else { "not known from one run" };
             let both = (pair.before.largest(), pair.after.largest());
             table.row(row("max".to_owned(), both, spread, max.verdict, without));
             table

@@ -6,8 +6,8 @@ use whylate_model::series::summary::Identity;
 use whylate_model::series::{Definition, Quantile, Series};
 use whylate_stats::quantile::smallest_n;
 
-use super::Shown;
 use super::load::{Loaded, Measured};
+use super::{Pair, Shown};
 use crate::numbers::Value;
 
 /// The series of one side.
@@ -60,6 +60,18 @@ pub(super) fn of(side: &[Loaded], name: &str, measured: &Measured) -> Shown {
 
 fn at(quantiles: &[Quantile], percent: f64) -> Option<&Quantile> {
     quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)
+}
+
+impl Pair {
+    /// Does a side withhold a percentile because of samples that were given up?
+    pub(crate) fn is_timed_out(&self, percent: f64) -> bool {
+        [&self.before, &self.after].iter().any(|side| side.is_timed_out(percent))
+    }
+
+    /// Did a side give up samples?
+    pub(crate) fn gave_up(&self) -> bool {
+        [&self.before, &self.after].iter().any(|side| side.censored.is_some())
+    }
 }
 
 impl Shown {

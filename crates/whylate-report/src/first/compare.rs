@@ -159,7 +159,7 @@ fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
     let found = compared.quantiles.iter().find(|of| shown(of.verdict).is_some());
     let found = found.or(compared.quantiles.iter().find(|of| of.difference.is_some()));
     let Some((found, spread)) = found.and_then(|of| Some((of, of.difference?))) else {
-        return if [&pair.before, &pair.after].iter().any(|side| side.is_timed_out(50.0)) {
+        return if pair.is_timed_out(50.0) {
             sentence![Told::of(name), ": so many timed out that nothing tells the percentiles."]
         } else {
             sentence!["Too few samples of ", Told::of(name), " to compare."]

@@ -8,7 +8,7 @@ use super::super::series;
 use super::{Known, row_name};
 use crate::compare::{
     Caution, Compared, Comparison, NumberDifference, PairResult, RateDifference, Shown, Spread,
-    Verdict,
+    TIMED_OUT, Verdict,
 };
 use crate::doc::Table;
 use crate::numbers::scale::{Letters, Unit};
@@ -23,8 +23,6 @@ const NAME: usize = 18;
 /// Of a difference that is shown, and of one that is shown between two recordings alone.
 const YES: &str = "yes";
 const ONCE: &str = "yes*";
-/// What is said of what falls among samples that were given up.
-const TIMED_OUT: &str = "timed out";
 /// Lengths of stalls that rates are shown for.
 const LENGTHS: [Nanos; 2] = [Nanos(10_000), Nanos(1_000_000)];
 
@@ -182,8 +180,7 @@ fn change(spread: Option<Spread>, verdict: Option<Verdict>, without: &'static st
 /// A percentile that a side has; none where neither has it.
 fn quantile(what: &str, (pair, of): Known, percent: f64) -> Option<Row> {
     let found = of.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)?;
-    let is_timed_out = [&pair.before, &pair.after].iter().any(|side| side.is_timed_out(percent));
-    let without = if is_timed_out { TIMED_OUT } else { "too few" };
+    let without = if pair.is_timed_out(percent) { TIMED_OUT } else { "too few" };
     (found.before.is_some() || found.after.is_some()).then(|| Row {
         what: what.to_owned(),
         which: format!(" {}", series::name(percent)),
@@ -200,9 +197,8 @@ fn by(of: Option<Spread>) -> Cell {
 
 /// The largest values, of which one run tells nothing; of those beyond what was waited for their bounds.
 fn longest(what: &str, (pair, of): Known) -> Option<Row> {
-    let (max, sides) = (&of.max, [&pair.before, &pair.after]);
-    let is_timed_out = sides.iter().any(|side| side.censored.is_some());
-    let without = if is_timed_out { TIMED_OUT } else { "–" };
+    let max = &of.max;
+    let without = if pair.gave_up() { TIMED_OUT } else { "–" };
     (max.before.is_some() || max.after.is_some()).then(|| Row {
         what: what.to_owned(),
         which: " max".to_owned(),

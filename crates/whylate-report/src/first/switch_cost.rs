@@ -50,10 +50,11 @@ fn apart(of: &SwitchCost) -> Option<String> {
         let times = &of.measured(*between, *how)?.times;
         let switches = count(times.n);
         (times.cluster_median.is_none() && times.n > 0)
-            .then(|| format!("{name}, {whom} ({switches})"))
+            .then(|| format!("{name} of {whom} ({switches})"))
     });
     let without: Vec<String> = without.collect();
-    (!without.is_empty()).then(|| format!("Too few samples: {}.", without.join(", ")))
+    (!without.is_empty())
+        .then(|| format!("Too few or too scattered samples: {}.", without.join(", ")))
 }
 
 fn headline(of: &SwitchCost) -> Sentence {

@@ -113,7 +113,7 @@ mod tests {
     fn words_that_say_nothing_are_refused_by_name() {
         for (text, part) in [
             ("load", "has no name"),
-            ("load: loud", "`loud` says nothing"),
+            ("load: loud", "`loud` is no setting of a flow"),
             ("load: colour=red", "no `colour`"),
             ("load: cpus=x", "`x` is no CPU"),
             ("load: rate=fast", "`fast` is not a rate"),

@@ -259,13 +259,14 @@ fn find_room(path: &Path, bytes: u64) -> Result<(), ModelError> {
 /// Bytes that a file system which compresses or looks for zeros must really store.
 fn incompressible(bytes: u64) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let words = std::iter::repeat_with(|| {
+    let mut all = vec![0; bytes as usize];
+    for word in all.chunks_mut(8) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state.to_le_bytes()
-    });
-    words.flatten().take(bytes as usize).collect()
+        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+    }
+    all
 }
 
 fn check_names(path: &Path, segments: &[Segment]) -> Result<(), ModelError> {

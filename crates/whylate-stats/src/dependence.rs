@@ -121,14 +121,29 @@ impl Exceedances {
         self.total += total;
     }
 
-    /// F for the samples above `value_ns`; 1 when nothing is known of their dependence.
+    /// F for the samples above each of these values, which ascend: 1 where nothing is known of their dependence.
     ///
-    /// `all` is the histogram of all the intervals added.
+    /// `all` is the histogram of all the intervals added; its bins are walked once.
+    ///
+    /// # Panics
+    ///
+    /// If a value is smaller than the one before it.
     #[must_use]
-    pub fn dispersion(&self, all: &Histogram, value_ns: u64) -> f64 {
-        let bin = all.bin_of(value_ns);
-        let up_to = self.borders.partition_point(|(border, _)| *border <= bin);
-        self.dispersion_above(up_to, all.count_above(value_ns))
+    pub fn dispersions(&self, all: &Histogram, values_ns: &[u64]) -> Vec<f64> {
+        let of = |(value_ns, exceed): (&u64, u64)| {
+            self.dispersion_above(self.up_to(all.bin_of(*value_ns)), exceed)
+        };
+        values_ns.iter().zip(all.counts_above(values_ns)).map(of).collect()
+    }
+
+    /// F for the samples above `value_ns`; 1 when nothing is known of their dependence.
+    fn dispersion(&self, all: &Histogram, value_ns: u64) -> f64 {
+        self.dispersion_above(self.up_to(all.bin_of(value_ns)), all.count_above(value_ns))
+    }
+
+    /// How many borders lie in this bin or below.
+    fn up_to(&self, bin: u64) -> usize {
+        self.borders.partition_point(|(border, _)| *border <= bin)
     }
 
     /// F for a percentile that lies at `value_ns`: the larger one of the samples above its bin and of those in it or
@@ -251,6 +266,25 @@ mod tests {
             assert_eq!(effective_n(20, counts), 20.0);
         }
         assert_eq!(effective_n(0, &[(1, 2), (0, 2)]), 0.0);
+    }
+
+    #[test]
+    fn one_walk_gives_the_factors_of_many() {
+        let mut rng = Rng::new(7);
+        let (mut all, mut of) = (Histogram::new(), Exceedances::new());
+        for _ in 0..40 {
+            let scale = 1.0 + rng.below(3) as f64;
+            let interval: Histogram =
+                (0..200).map(|_| rng.exponential(20_000.0 * scale) as u64).collect();
+            all.add(&interval);
+            of.add(&interval);
+        }
+        let values: Vec<u64> = all.bins().map(|(value, _)| value).collect();
+        let factors = of.dispersions(&all, &values);
+        assert!(values.len() > 1_000 && factors.iter().any(|factor| *factor > 2.0));
+        for (value, factor) in values.iter().zip(factors) {
+            assert_eq!(factor, of.dispersion(&all, *value), "{value}");
+        }
     }
 
     #[test]

@@ -224,6 +224,28 @@ impl Histogram {
         self.raw_bins().filter(|bin| bin.low > value_ns).map(|bin| bin.count).sum()
     }
 
+    /// [`Histogram::count_above`] of each of these values, which ascend, in one walk over the bins.
+    ///
+    /// # Panics
+    ///
+    /// If a value is smaller than the one before it.
+    #[must_use]
+    pub fn counts_above(&self, values_ns: &[u64]) -> Vec<u64> {
+        assert!(values_ns.is_sorted(), "they do not ascend");
+        let (mut bins, mut left) = (self.raw_bins().peekable(), self.len());
+        let above = values_ns.iter().map(|&value_ns| {
+            while let Some(bin) = bins.next_if(|bin| bin.low <= value_ns) {
+                left -= bin.count;
+            }
+            match value_ns {
+                _ if value_ns >= self.max => 0,
+                _ if value_ns < self.min => self.len(),
+                _ => left,
+            }
+        });
+        above.collect()
+    }
+
     /// Sum of the samples in bins above that of `value_ns`. Bins count by their middles, scaled so
     /// that all bins together give the exact sum; within 1/1000.
     #[must_use]

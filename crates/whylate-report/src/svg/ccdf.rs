@@ -93,13 +93,14 @@ impl Curve {
         resolution_ns: f64,
     ) -> Self {
         let n = histogram.len();
-        let below = |value: u64| value.saturating_sub(1);
-        let points = thinned(weighted::ccdf(histogram), MOST_POINTS)
+        let shares = thinned(weighted::ccdf(histogram), MOST_POINTS);
+        let below: Vec<u64> = shares.iter().map(|(value, _)| value.saturating_sub(1)).collect();
+        let points = shares
             .into_iter()
-            .map(|(value, share)| {
+            .zip(dependence.dispersions(histogram, &below))
+            .map(|((value, share), factor)| {
                 // One exceedance says nothing of their dependence: its factor is then 1.
-                let factor = dependence.dispersion(histogram, below(value)).max(1.0);
-                let worth = (n as f64 / factor).max(1.0);
+                let worth = (n as f64 / factor.max(1.0)).max(1.0);
                 let (low, high) = share::interval(share * worth, worth);
                 Point { value_ns: value as f64, share, low: low.min(share), high: high.max(share) }
             })

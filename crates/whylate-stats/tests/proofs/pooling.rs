@@ -128,6 +128,11 @@ proptest! {
         prop_assert!(h.count_above(at) == above || ends.contains(&bin));
         prop_assert!(h.count_at_least(at) == above + same || ends.contains(&bin));
         prop_assert!(h.count_above(at) <= h.count_at_least(at));
+        let mut places = values.clone();
+        places.push(at);
+        places.sort_unstable();
+        let each: Vec<u64> = places.iter().map(|&place| h.count_above(place)).collect();
+        prop_assert_eq!(h.counts_above(&places), each);
         let exact: u128 = values.iter().filter(|&&v| v > bin).map(|&v| u128::from(v)).sum();
         if h.count_above(at) == above {
             let off = h.sum_above(at).abs_diff(exact) as f64;

@@ -5,10 +5,12 @@
 # make soak [ONLY=..] [BASE=..] [RUNS=..]
 #             live tests that were changed since BASE, or those named so, again and again under planted
 #             noise: its record stands in the commit
-# make test-dpdk   the same for the feature dpdk
+# make test-dpdk
+#             the same for the feature dpdk, as a suite of its own: it waits for others, and mends first
 # make accept [ONLY=..]
-#             takes the live figures, or those named so, in rounds beside a control: acceptance/DATE.md;
-#             those that take long by their whole names alone, aarch64_under_qemu too
+#             takes the live figures, or those named so, in rounds beside a control: acceptance/DATE.md; all in
+#             40 minutes at most, but for those that take long or need what few machines have: these are beside
+#             that time, and each is taken by its whole name, aarch64_under_qemu too
 # make lint   format, lints, whether it compiles for aarch64, and the checks of the layout
 # make book   builds the manual in target/book, with an mdBook from PyPI in target/mdbook where there is none
 
@@ -35,7 +37,7 @@ soak: deps
 	BASE="$(BASE)" RUNS="$(RUNS)" $(CARGO) xtask soak $(ONLY)
 
 test-dpdk: deps
-	timeout 1500 $(CARGO) test --locked -p whylate-dpdk -p whylate --features whylate/dpdk --no-fail-fast -- --nocapture --test-threads 1
+	$(CARGO) xtask test --dpdk
 
 # The program has ports of DPDK where the library is there.
 accept: deps

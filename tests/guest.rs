@@ -58,7 +58,10 @@ fn parts_sum(of: &Breakdown) {
 fn a_cards_stamps_come_by_its_own_driver_and_counts_close_and_parts_sum_to_the_total() {
     let _alone = program::alone();
     if let Err(why) = machine::is_there() {
-        return needs::left_out(&why);
+        if machine::is_none_of_this_system() {
+            return needs::left_out(&why);
+        }
+        return needs::missing(&why);
     }
     if !machine::PROGRAMS.iter().all(|name| needs::program(name).is_some()) {
         return;

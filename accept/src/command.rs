@@ -140,7 +140,7 @@ impl<'a> Stock<'a> {
         let seconds = driver::planned(chosen, |_, _| false);
         text.extend([format!("\n{} figures, planned to take {seconds:.0} s\n", chosen.len())]);
         if names.is_empty() && !self.by_name.is_empty() {
-            text.push_str("\nby their whole names alone:\n");
+            text.push_str("\nbeside these, by their whole names alone:\n");
             text.extend(self.by_name.iter().map(line));
         }
         text

@@ -207,7 +207,8 @@ fn figures_that_take_long_are_taken_by_their_whole_names_alone() {
     let repository = repository();
     let root = repository.path();
     let listed = text(&taken(root, &["--list"]).stdout);
-    let (usual, by_name) = listed.split_once("\nby their whole names alone:\n").unwrap();
+    let (usual, by_name) =
+        listed.split_once("\nbeside these, by their whole names alone:\n").unwrap();
     assert!(usual.contains("counts ") && !usual.contains("takes_long"), "{listed}");
     assert!(by_name.starts_with("takes_long "), "{listed}");
     let listed = text(&taken(root, &["--list", "takes_long", "as"]).stdout);

@@ -89,6 +89,22 @@ fn the_committed_table_has_a_row_in_the_words_of_each_claim_and_no_other() {
 }
 
 #[test]
+fn rows_of_the_committed_table_that_rest_on_one_round_say_so() {
+    let (table, again) = committed();
+    let rows = table.lines().filter(|line| line.starts_with("| `"));
+    let mut found = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [.., rounds, _, verdict, _] = cells.as_slice() else { panic!("{again}: {row}") };
+        if rounds.split(',').next() == Some("1") {
+            found += 1;
+            assert_ne!(*verdict, "met", "{again}: {row}");
+        }
+    }
+    assert!(found > 0, "{again}: no figure is taken once");
+}
+
+#[test]
 fn the_committed_table_begins_with_what_its_verdicts_mean() {
     let (table, again) = committed();
     assert!(table.starts_with(table::HEAD), "{again}");

@@ -33,8 +33,21 @@ pub(crate) const LIVE: &[&str] = &["--test", "live"];
 const PURE: &[&str] = &["--test", "pure", "--test", "proofs", "--no-fail-fast"];
 /// All but the live ones. Documentation holds no code that runs: `cargo xtask check` sees to it.
 const ALL: &[&str] = &["--lib", "--bins", "--tests"];
+/// Those of the packages that have ports over DPDK, with them.
+const OVER_DPDK: &[&str] = &[
+    "-p",
+    "whylate-dpdk",
+    "-p",
+    "whylate",
+    "--features",
+    "whylate/dpdk",
+    "--lib",
+    "--bins",
+    "--tests",
+    "--no-fail-fast",
+];
 /// What is done beside tests has the least weight that an ordinary process can have.
-const LEAST_WEIGHT: [&str; 3] = ["nice", "-n", "19"];
+const LEAST_WEIGHT: [&str; 2] = ["-n", "19"];
 /// What is to have the weight of others again is looked for so often.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
@@ -47,6 +60,18 @@ pub(crate) fn run(root: &Path, beside: &[&str]) -> Result<()> {
     // It stays where a test left something in it.
     let _ = std::fs::remove_dir(suite::folder());
     all
+}
+
+/// Runs the tests over DPDK one by one, which not every machine can compile.
+pub(crate) fn over_dpdk(root: &Path) -> Result<()> {
+    let _held = begin(root, OVER_DPDK)?;
+    let mut tests = of_suite(root, OVER_DPDK);
+    tests.args(["--", "--test-threads", "1"]);
+    let flaky =
+        once(tests, || {}, &mut io::stdout()).and_then(|failed| again(root, OVER_DPDK, failed));
+    let _ = std::fs::remove_dir(suite::folder());
+    passed(&flaky?);
+    Ok(())
 }
 
 /// Waits until no other suite runs, compiles what `options` select, and mends what an earlier one left.
@@ -98,14 +123,19 @@ fn in_their_order(root: &Path, words: &[&str], mut stages: Stages) -> Result<()>
     let beside = beside.and_then(|failed| again(root, PURE, failed));
     let rest = rest.and_then(|failed| again(root, &others, failed));
     let flaky = told([("live tests", live), ("beside them", beside), ("other tests", rest)])?;
-    for failure in &flaky {
+    passed(&flaky);
+    Ok(())
+}
+
+/// Tells the end of a suite in which these failed first.
+fn passed(flaky: &[Failure]) {
+    for failure in flaky {
         println!("FLAKY {}: failed once and passed when it ran again; at first:", failure.name);
         for line in &failure.said {
             println!("    {line}");
         }
     }
     println!("all tests passed, {} of them at the second try", flaky.len());
-    Ok(())
 }
 
 /// Lanes whose failures may be tried again: all of them together have no more of them than one may have.
@@ -278,15 +308,14 @@ fn weigh_as_others() -> bool {
 
 /// What `nice` says of this process.
 fn own_weight() -> String {
-    let said = Command::new(LEAST_WEIGHT[0]).output();
+    let said = Command::new("nice").output();
     said.map_or_else(|_| String::new(), |of| String::from_utf8_lossy(&of.stdout).trim().to_owned())
 }
 
 /// The command with the least weight.
 fn light(command: &Command) -> Command {
-    let [nice, words @ ..] = LEAST_WEIGHT;
-    let mut light = Command::new(nice);
-    light.args(words).arg(command.get_program()).args(command.get_args());
+    let mut light = Command::new("nice");
+    light.args(LEAST_WEIGHT).arg(command.get_program()).args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
         light.current_dir(folder);
     }
@@ -307,7 +336,8 @@ mod tests {
     use std::time::Duration;
 
     use super::{
-        Beside, PURE, Work, compiled, few, options_but, own_weight, programs_of_tests, told,
+        Beside, PURE, Work, compiled, few, options_but, over_dpdk, own_weight, programs_of_tests,
+        told,
     };
     use crate::twice::{Failure, MOST};
 
@@ -358,6 +388,23 @@ mod tests {
         let weights: Vec<&str> = text.lines().skip(1).collect();
         let own = own_weight();
         assert_eq!(weights, [if is_root { own.as_str() } else { "19" }, own.as_str()]);
+    }
+
+    /// Runs within a suite.
+    #[test]
+    #[ignore = "it runs in a process of its own, as the next test starts it"]
+    fn tests_over_dpdk_begin() {
+        let refused = over_dpdk(Path::new("/never/was")).unwrap_err().to_string();
+        assert!(refused.starts_with("a suite is no part of another: "), "{refused}");
+    }
+
+    #[test]
+    fn tests_over_dpdk_are_a_suite_like_the_others() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--ignored", "--exact", "all_tests::tests::tests_over_dpdk_begin"]);
+        let output = child.env(crate::suite::HOLDER, "1-1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("1 passed"), "{said}");
     }
 
     #[test]

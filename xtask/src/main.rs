@@ -4,10 +4,11 @@
 //! stand, what a hot path may not do, that live tests have a limit, and that the documents name things
 //! that exist. `cargo xtask test` runs all tests, one suite at a time on a machine, and names those that
 //! pass only at the second try; before, it mends what killed tests left, as `cargo xtask mend` does, and
-//! with `--beside COMMAND..` it runs that with the least weight while the live tests run. `cargo xtask
-//! soak` runs live tests again and again under planted noise. `cargo xtask aarch64` cross-builds and
-//! runs the unit tests under qemu-user, with `--check` it compiles alone. `cargo xtask asm NAME` prints
-//! the assembly of a hot function. `cargo xtask keep NAME` records a run anew that tests read.
+//! with `--beside COMMAND..` it runs that with the least weight while the live tests run. With `--dpdk` it
+//! runs those over DPDK alone. `cargo xtask soak` runs live tests again and again under planted noise.
+//! `cargo xtask aarch64` cross-builds and runs the unit tests under qemu-user, with `--check` it compiles
+//! alone. `cargo xtask asm NAME` prints the assembly of a hot function. `cargo xtask keep NAME` records a run
+//! anew that tests read.
 //! `cargo xtask lines [CRATE..]` counts lines of code.
 
 mod aarch64;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         ["check"] => check(),
         ["test"] => all_tests::run(&root(), &[]),
         ["test", "--beside", command @ ..] => all_tests::run(&root(), command),
+        ["test", "--dpdk"] => all_tests::over_dpdk(&root()),
         ["mend"] => mend::run(&root()),
         ["soak", names @ ..] => soak::run(&root(), names),
         // What soak starts itself.
@@ -53,7 +55,7 @@ fn main() -> ExitCode {
         ["asm", name] => asm::print(&root(), name),
         ["lines", names @ ..] => lines::print(&root(), names),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask check | test [--beside COMMAND..] | mend | soak [--killed] [NAME..] | aarch64 [--check] | \
+            "usage: cargo xtask check | test [--beside COMMAND.. | --dpdk] | mend | soak [--killed] [NAME..] | aarch64 [--check] | \
              asm NAME | keep NAME | lines [CRATE..]"
         )),
     };

@@ -24,7 +24,6 @@ use crate::suite;
 
 /// Where network namespaces with names are mounted.
 const NAMESPACES: &str = "run/netns";
-const INSTANCES: [&str; 2] = ["sys/kernel/tracing/instances", "sys/kernel/debug/tracing/instances"];
 /// The processes of the whole machine.
 const ALL_PROCESSES: &str = "pid:[4026531836]";
 const DPDK: &str = "run/dpdk";
@@ -60,13 +59,7 @@ pub(crate) fn mend(root: &Path) -> Vec<String> {
     let mut told = at_once(root);
     told.extend(by_the_program(machine, root));
     told.extend(namespaces(machine));
-    for instances in INSTANCES {
-        told.extend(remove_directories(
-            machine,
-            &directories(&machine.join(instances)),
-            "trace instance",
-        ));
-    }
+    told.extend(remove_directories(machine, &instances(machine), "trace instance"));
     told.extend(remove_directories(machine, &cgroups(machine), "cgroup"));
     for folder in directories(&machine.join(DPDK)).iter().filter(|path| is_left(machine, path)) {
         told.push(outcome(
@@ -111,17 +104,14 @@ fn remove_directories(machine: &Path, all: &[PathBuf], what: &str) -> Vec<String
         .collect()
 }
 
+/// Buffers of the kernel's tracing beside its own, wherever that is mounted.
+fn instances(machine: &Path) -> Vec<PathBuf> {
+    suite::tracefs(machine).map_or_else(Vec::new, |at| directories(&at.join("instances")))
+}
+
 /// All cgroups of all hierarchies, children before their parents.
 pub(crate) fn cgroups(machine: &Path) -> Vec<PathBuf> {
-    let mounts = std::fs::read_to_string(machine.join("proc/mounts")).unwrap_or_default();
-    let mut open: Vec<PathBuf> = mounts
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            let (place, kind) = (words.next()?, words.next()?);
-            kind.starts_with("cgroup").then(|| machine.join(place.trim_start_matches('/')))
-        })
-        .collect();
+    let mut open = suite::mounted(machine, |kind| kind.starts_with("cgroup"));
     let mut found = Vec::new();
     while let Some(group) = open.pop() {
         let below = directories(&group);

@@ -1,8 +1,9 @@
 //! Every program that a test runs is installed by name: `install-test-tools.sh` knows its package.
 //!
 //! Sees names that stand as words in the call (`needs::program("tc")`, `Command::new("tc")`), or in its list
-//! (`needed::two_ends(&["ip", "tc"])`); a program in a variable is asked for by a word somewhere else, which
-//! its author must see to.
+//! (`needed::two_ends(&["ip", "tc"])`), in tests of the whole tool, figures, all of the crates and this crate: what
+//! the product runs, its tests run. A program in a variable, or within a script, is asked for by a word somewhere
+//! else, which its author must see to.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,12 +21,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let script = std::fs::read_to_string(root.join(SCRIPT)).context(SCRIPT)?;
     let known = known(&script);
     let mut faults = Vec::new();
-    for folder in ["tests", "accept", "crates"] {
+    for folder in ["tests", "accept", "crates", "xtask"] {
         for path in crate::files(&root.join(folder), "rs")? {
-            let of_tests = |part: &std::ffi::OsStr| part == "tests" || part == "whylate-testing";
-            if folder == "crates" && !path.components().any(|part| of_tests(part.as_os_str())) {
-                continue;
-            }
             let text = std::fs::read_to_string(&path)?;
             let shown = path.strip_prefix(root).unwrap_or(&path).display();
             let unknown = asked(&text).into_iter().filter(|name| !known.contains(name));
@@ -49,7 +46,13 @@ fn asked<'a>(text: &'a str) -> BTreeSet<&'a str> {
     let list = |call| text.split(call).skip(1).filter_map(|rest: &str| rest.split(']').next());
     let words = |list: &'a str| list.split('"').skip(1).step_by(2);
     let listed = LISTS.into_iter().flat_map(list).flat_map(words);
-    CALLS.into_iter().flat_map(of).chain(listed).filter(|name| !name.contains('/')).collect()
+    CALLS.into_iter().flat_map(of).chain(listed).filter(|name| is_name(name)).collect()
+}
+
+/// What is no such word is a path, or text of this file about such calls.
+fn is_name(word: &str) -> bool {
+    let may_be_in_one = |of: char| of.is_ascii_alphanumeric() || "-_.+".contains(of);
+    !word.is_empty() && word.chars().all(may_be_in_one)
 }
 
 #[cfg(test)]
@@ -70,11 +73,14 @@ mod tests {
         assert_eq!(asked(text).into_iter().collect::<Vec<_>>(), ["awk", "cc", "ip", "perl", "tc"]);
     }
 
-    /// A folder of programs of which the script finds no other: the real ones that it is made of, and these.
+    /// Programs of this machine that the scripts are made of.
+    const REAL: [&str; 8] = ["cat", "dirname", "head", "mkdir", "rm", "sort", "timeout", "tr"];
+
+    /// A folder of programs of which the scripts find no other: real ones, and these.
     fn programs(folder: &Path, own: &[(&str, &str)]) -> Result<()> {
         std::fs::create_dir(folder)?;
         let path = std::env::var_os("PATH").unwrap_or_default();
-        for name in ["dirname", "sort", "tr"] {
+        for name in REAL {
             let found = std::env::split_paths(&path).map(|place| place.join(name));
             let found = found.into_iter().find(|file| file.is_file()).context(name)?;
             std::os::unix::fs::symlink(found, folder.join(name))?;
@@ -120,22 +126,62 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_that_cannot_be_fetched_is_tried_three_times_and_is_an_error_where_ci_is_set()
+    -> Result<()> {
+        let home = tempfile::tempdir()?;
+        let [bin, into, log] = ["bin", "guest", "log"].map(|of| home.path().join(of));
+        // A mirror that nobody reaches.
+        let mirror = "echo \"$@\" >> \"$LOG\"; case \"$1\" in indextargets) echo http://none ;; *) exit 100 ;; esac";
+        let of_debian = [("apt-get", mirror), ("id", "echo 0"), ("sleep", "exit 0")];
+        programs(&bin, &of_debian)?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("get-guest.sh");
+        let run = |ci: Option<&str>, kind: &str| -> Result<(Option<i32>, String)> {
+            executable(&bin.join("dpkg"), &format!("echo {kind}"))?;
+            std::fs::write(&log, "")?;
+            let mut command = std::process::Command::new("/bin/sh");
+            command.arg(&script).arg(&into).env_remove("CI").envs(ci.map(|value| ("CI", value)));
+            let output = command.env("PATH", &bin).env("LOG", &log).output()?;
+            Ok((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()))
+        };
+        let read = |file: &str| std::fs::read_to_string(into.join(file)).unwrap_or_default();
+        for (ci, status) in [(Some("true"), 1), (None, 0)] {
+            let why = "bookworm-backports cannot be reached\n";
+            let said = format!("no guest with a card that stamps: {why}");
+            assert_eq!(run(ci, "amd64")?, (Some(status), said), "{ci:?}");
+            assert_eq!((read("not-fetched"), read("why-not")), (why.to_owned(), String::new()));
+            let tried = std::fs::read_to_string(&log)?;
+            assert_eq!(
+                tried.lines().filter(|line| line.ends_with(" update")).count(),
+                3,
+                "{tried}"
+            );
+        }
+        // A system that has no such guest is no error, in CI neither.
+        let why = "its packages are those of amd64\n";
+        let said = format!("no guest with a card that stamps: {why}");
+        assert_eq!(run(Some("true"), "arm64")?, (Some(0), said));
+        assert_eq!((read("not-fetched"), read("why-not")), (String::new(), why.to_owned()));
+        Ok(())
+    }
+
+    #[test]
     fn a_program_that_is_not_installed_is_a_fault() -> Result<()> {
         let root = tempfile::tempdir()?;
-        for folder in ["xtask", "tests", "accept", "crates/a/tests", "crates/a/src"] {
+        let places = ["tests", "accept", "crates/a/tests", "crates/a/src", "xtask/src"];
+        for folder in places {
             std::fs::create_dir_all(root.path().join(folder))?;
         }
         std::fs::write(root.path().join(SCRIPT), "\nprograms=\"\nip iproute2\n\"\n")?;
         let run = |name: &str| format!("Command::new(\"{name}\")");
-        std::fs::write(root.path().join("crates/a/src/a.rs"), run("of-the-product"))?;
-        std::fs::write(root.path().join("tests/a.rs"), run("ip"))?;
-        assert_eq!(check(root.path())?, [""; 0]);
-        std::fs::write(root.path().join("crates/a/tests/b.rs"), run("tc"))?;
-        let faults = check(root.path())?;
-        assert_eq!(
-            faults,
-            [format!("crates/a/tests/b.rs runs tc, which {SCRIPT} does not install")]
-        );
+        for place in places {
+            let file = root.path().join(place).join("a.rs");
+            std::fs::write(&file, run("ip"))?;
+            assert_eq!(check(root.path())?, [""; 0]);
+            std::fs::write(&file, run("tc"))?;
+            let fault = format!("{place}/a.rs runs tc, which {SCRIPT} does not install");
+            assert_eq!(check(root.path())?, [fault]);
+            std::fs::remove_file(file)?;
+        }
         Ok(())
     }
 }

@@ -206,13 +206,16 @@ fn end_with_children(cargo: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// `cargo test` of what these select.
+/// `cargo test` of what these select, of all packages or of those that they name.
 pub(crate) fn cargo_test<S: AsRef<OsStr>>(root: &Path, options: &[S]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["test", "--locked", "--workspace"]);
-    // What fuzzes has no tests, and needs a compiler that builds what fuzzing takes.
-    command.args(["--exclude", "whylate-fuzz"]).args(options);
+    command.current_dir(root).args(["test", "--locked"]);
+    if !options.iter().any(|option| option.as_ref() == "-p") {
+        // What fuzzes has no tests, and needs a compiler that builds what fuzzing takes.
+        command.args(["--workspace", "--exclude", "whylate-fuzz"]);
+    }
+    command.args(options);
     // Random cases are the same each time, however tests are run.
     if std::env::var_os(SEED).is_none() {
         command.env(SEED, "1");

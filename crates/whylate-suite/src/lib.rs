@@ -11,6 +11,7 @@
 //! What tests of every crate share is here as well: how they say what they leave out, and whether the
 //! system's clock was set meanwhile.
 
+mod mounts;
 mod skips;
 mod wall_clock;
 
@@ -19,6 +20,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+pub use mounts::{mounted, tracefs};
 pub use skips::{absent, missing};
 pub use wall_clock::WallClock;
 
@@ -31,7 +33,8 @@ const FOUND: &str = "run/whylate-tests.found";
 const MEMORY: &str = "/dev/shm";
 const LEAST_KIB: u64 = 2 << 20;
 
-/// What tests change of a machine, and what they leave it at when they are killed.
+/// What tests change of a machine, and what they leave it at when they are killed. Those of the kernel's tracing
+/// are called by its usual place, wherever it is mounted.
 const SETTINGS: [(&str, Left); 4] = [
     ("proc/sys/kernel/sched_rt_runtime_us", Left::At("-1")),
     ("sys/kernel/tracing/tracing_on", Left::At("0")),
@@ -253,9 +256,9 @@ fn boot(root: &Path) -> String {
 /// Writes down what there is; what an earlier suite found stands. Only root can, and only root's tests can
 /// change anything.
 fn remember(root: &Path) {
-    let values = SETTINGS
-        .iter()
-        .filter_map(|(path, _)| read(&root.join(path)).map(|value| format!("{path} {value}\n")));
+    let values = SETTINGS.iter().filter_map(|(path, _)| {
+        read(&mounts::place(root, path)?).map(|value| format!("{path} {value}\n"))
+    });
     let text = format!("{}\n{}", boot(root), values.collect::<String>());
     let file = File::options().write(true).create_new(true).open(root.join(FOUND));
     let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
@@ -270,17 +273,19 @@ fn put_back(root: &Path) -> Vec<String> {
     if text.lines().next() == Some(&boot(root)) {
         for (path, left) in SETTINGS {
             let value = text.lines().find_map(|line| line.strip_prefix(path)?.strip_prefix(' '));
-            let Some((before, now)) = value.zip(read(&root.join(path))) else { continue };
+            let Some(file) = mounts::place(root, path) else { continue };
+            let Some((before, now)) = value.zip(read(&file)) else { continue };
             if left.is(before, &now) {
-                let written = std::fs::write(root.join(path), before);
-                let reads = read(&root.join(path)).unwrap_or_default();
+                let written = std::fs::write(&file, before);
+                let reads = read(&file).unwrap_or_default();
                 let outcome = match written {
                     Ok(()) if reads == before => format!("is {before} again"),
                     Ok(()) => format!("cannot be put back to {before}: it reads {reads}"),
                     Err(error) => format!("cannot be put back to {before}: {error}"),
                 };
                 stands |= reads != before;
-                told.push(format!("/{path} was {now}, {outcome}"));
+                let shown = file.strip_prefix(root).unwrap_or(&file).display();
+                told.push(format!("/{shown} was {now}, {outcome}"));
             }
         }
     }

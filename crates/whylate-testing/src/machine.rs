@@ -13,8 +13,11 @@ use crate::needs;
 use crate::program::{self, Started};
 use crate::requests::flow;
 
-/// Where `xtask/get-guest.sh` puts QEMU and a kernel, or says why not.
+/// Where `xtask/get-guest.sh` puts QEMU and a kernel, or says why not: in [`NO_SUCH`] that this system has none, in
+/// [`NOT_FETCHED`] that it was not to be had.
 const GUEST: &str = "/var/cache/whylate-tests/guest";
+const NO_SUCH: &str = "why-not";
+const NOT_FETCHED: &str = "not-fetched";
 /// From the start of the guest to its end, within the limit of a test.
 const LONGEST: Duration = Duration::from_secs(240);
 /// CPU time that others took meanwhile which excuses a guest that has not ended: a quarter of what there was
@@ -89,12 +92,20 @@ fn qemu(home: &Path) -> Command {
 
 /// Why this host has no guest, where it has none.
 pub fn is_there() -> Result<(), String> {
-    if !Path::new(GUEST).join("ready").exists() {
-        let why = std::fs::read_to_string(Path::new(GUEST).join("why-not"));
-        let why = why.unwrap_or_else(|_| "xtask/get-guest.sh was not run".to_owned());
+    let at = Path::new(GUEST);
+    if !at.join("ready").exists() {
+        let said = [NO_SUCH, NOT_FETCHED].map(|file| std::fs::read_to_string(at.join(file)));
+        let why = said.into_iter().find_map(Result::ok);
+        let why = why.unwrap_or_else(|| "xtask/get-guest.sh was not run".to_owned());
         return Err(format!("no guest with a card that stamps: {}", why.trim_end()));
     }
     Ok(())
+}
+
+/// Has this system no such guest at all? Where it has one, a test that needs it is left out for want of what the
+/// test machines offer.
+pub fn is_none_of_this_system() -> bool {
+    Path::new(GUEST).join(NO_SUCH).exists()
 }
 
 /// Starts the guest and waits for its end: its runs, in the order of the transports. None where this host was

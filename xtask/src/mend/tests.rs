@@ -11,6 +11,7 @@ use super::*;
 
 const THROTTLING: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const TRACING: &str = "sys/kernel/tracing/tracing_on";
+const INSTANCES: &str = "sys/kernel/tracing/instances";
 const PAGES: &str = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 
 /// A machine of files, with these settings.
@@ -155,10 +156,11 @@ fn instances_and_groups_of_the_dead_go_and_those_of_the_living_and_of_others_sta
         "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\ntmpfs /tmp tmpfs rw 0 0",
     )?;
     let groups = "sys/fs/cgroup/cpuset";
+    write(root, TRACING, "1")?;
     for path in ["whylate-71-a", "whylate-72-a", "whylate-lab", "mine/whylate-test-72", "other-72"]
     {
         std::fs::create_dir_all(root.join(groups).join(path))?;
-        std::fs::create_dir_all(root.join(INSTANCES[0]).join(path))?;
+        std::fs::create_dir_all(root.join(INSTANCES).join(path))?;
     }
     assert_eq!(remove_directories(root, &cgroups(root), "cgroup"), [""; 0], "a container");
     std::fs::create_dir_all(root.join("proc/self/ns"))?;
@@ -168,15 +170,42 @@ fn instances_and_groups_of_the_dead_go_and_those_of_the_living_and_of_others_sta
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(gone("whylate-72-a") && gone("mine/whylate-test-72"), "{told:?}");
     assert!(!gone("whylate-71-a") && !gone("whylate-lab") && !gone("other-72"));
-    let told = remove_directories(root, &directories(&root.join(INSTANCES[0])), "trace instance");
+    let told = remove_directories(root, &instances(root), "trace instance");
     assert_eq!(
         told,
-        [format!("removed trace instance {}/{}/whylate-72-a", root.display(), INSTANCES[0])]
+        [format!("removed trace instance {}/{}/whylate-72-a", root.display(), INSTANCES)]
     );
     // What the kernel does not let go is said.
-    write(root, &format!("{}/whylate-73-a/busy", INSTANCES[0]), "")?;
-    let told = remove_directories(root, &directories(&root.join(INSTANCES[0])), "trace instance");
+    write(root, &format!("{INSTANCES}/whylate-73-a/busy"), "")?;
+    let told = remove_directories(root, &instances(root), "trace instance");
     assert!(told[0].starts_with("cannot remove trace instance "), "{told:?}");
+    Ok(())
+}
+
+#[test]
+fn the_kernels_tracing_is_mended_wherever_it_is_mounted_and_where_it_is_not_nothing_is_said()
+-> Result<()> {
+    for place in ["sys/kernel/tracing", "sys/kernel/debug/tracing", "mnt/a b"] {
+        let root = machine(&[("proc/mounts", "none /mnt/a\\040b tracefs rw 0 0")])?;
+        let root = root.path();
+        // The folder that waits for it is there and empty.
+        std::fs::create_dir_all(root.join("sys/kernel/tracing"))?;
+        std::fs::create_dir_all(root.join("proc/self/ns"))?;
+        std::os::unix::fs::symlink(ALL_PROCESSES, root.join("proc/self/ns/pid"))?;
+        killed(root, || Ok(()))?;
+        assert_eq!(said_by_the_next(root), [""; 0], "nothing is mounted");
+        assert!(instances(root).is_empty());
+        let (switch, left) =
+            (format!("{place}/tracing_on"), format!("{place}/instances/whylate-72-a"));
+        write(root, &switch, "1")?;
+        std::fs::create_dir_all(root.join(&left))?;
+        killed(root, || write(root, &switch, "0"))?;
+        let said = said_by_the_next(root);
+        let again = format!("left by a suite that was killed: /{switch} was 0, is 1 again");
+        assert_eq!((said, read(root, &switch)), (vec![again], "1".to_owned()));
+        let told = remove_directories(root, &instances(root), "trace instance");
+        assert_eq!(told, [format!("removed trace instance {}/{left}", root.display())]);
+    }
     Ok(())
 }
 

@@ -28,28 +28,19 @@ const BETWEEN: Duration = Duration::from_millis(20);
 /// One that had ended by then is tried so often, each time after half as long.
 const TRIES: u32 = 5;
 /// Settings that tests change, each as a path or all that match one `*`.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 6] = [
     "/proc/sys/kernel/sched_rt_runtime_us",
     "/proc/irq/default_smp_affinity",
     "/proc/irq/*/smp_affinity_list",
-    "/sys/kernel/tracing/tracing_on",
-    "/sys/kernel/tracing/current_tracer",
-    "/sys/kernel/tracing/trace_clock",
     "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
     "/sys/kernel/mm/hugepages/*/nr_hugepages",
     "/sys/devices/system/clocksource/*/current_clocksource",
 ];
-/// Folders in which nothing of a test may stay.
-const FOLDERS: [&str; 8] = [
-    "/run/netns",
-    "/run/whylate",
-    "/run/whylate/lab",
-    "/run/dpdk",
-    "/dev/shm",
-    "/dev/hugepages",
-    "/sys/kernel/tracing/instances",
-    "/sys/kernel/debug/tracing/instances",
-];
+/// The same of the kernel's tracing.
+const OF_TRACING: [&str; 3] = ["tracing_on", "current_tracer", "trace_clock"];
+/// Folders in which nothing of a test may stay, beside those of the kernel's tracing.
+const FOLDERS: [&str; 6] =
+    ["/run/netns", "/run/whylate", "/run/whylate/lab", "/run/dpdk", "/dev/shm", "/dev/hugepages"];
 const MOUNTS: &str = "/proc/self/mounts";
 
 /// What became of a test whose suite was killed.
@@ -156,16 +147,20 @@ fn programs(suite: u32) -> Vec<u32> {
 /// What there is on this machine that tests change, a line each.
 fn looked_at(root: &Path) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
-    for path in SETTINGS.iter().flat_map(|path| matching(path)) {
+    let tracing = suite::tracefs(Path::new("/"));
+    let of_tracing = tracing.iter().flat_map(|at| OF_TRACING.map(|file| at.join(file)));
+    for path in SETTINGS.iter().flat_map(|path| matching(path)).chain(of_tracing) {
         if let Ok(value) = std::fs::read_to_string(&path) {
             seen.insert(format!("{} is {}", path.display(), value.trim()));
         }
     }
-    for folder in FOLDERS {
-        seen.extend(entries(Path::new(folder)).map(|path| format!("{}", path.display())));
+    let instances = tracing.iter().map(|at| at.join("instances"));
+    for folder in FOLDERS.iter().map(PathBuf::from).chain(instances) {
+        seen.extend(entries(&folder).map(|path| format!("{}", path.display())));
     }
-    for words in [&["ip", "-o", "link"][..], &["tc", "qdisc", "show"]] {
-        let output = Command::new(words[0]).args(&words[1..]).output();
+    let [mut links, mut queues] = [Command::new("ip"), Command::new("tc")];
+    for command in [links.args(["-o", "link"]), queues.args(["qdisc", "show"])] {
+        let output = command.output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         seen.extend(text.unwrap_or_default().lines().map(without_counts));
     }

@@ -100,20 +100,19 @@ impl Noise {
         let seeds = seed.to_string();
         noise.start(
             "the real-time thread",
-            &["chrt", "--fifo", PRIORITY, &own, "noise", "fifo", &seeds],
+            Command::new("chrt").args(["--fifo", PRIORITY, &own, "noise", "fifo", &seeds]),
         )?;
         for cpu in cpus()? {
-            let words = ["taskset", "--cpu-list", &cpu, &own, "noise", "hog", &seeds];
-            noise.start(&format!("the hog of CPU {cpu}"), &words)?;
+            let words = ["--cpu-list", &cpu, &own, "noise", "hog", &seeds];
+            noise.start(&format!("the hog of CPU {cpu}"), Command::new("taskset").args(words))?;
         }
         let (over, tests) = (Arc::clone(&noise.over), Arc::clone(&noise.tests));
         noise.stopper = Some(std::thread::spawn(move || stop_children(seed, &over, &tests)));
         Ok(noise)
     }
 
-    fn start(&mut self, what: &str, words: &[&str]) -> Result<()> {
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+    fn start(&mut self, what: &str, command: &mut Command) -> Result<()> {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().with_context(|| format!("{command:?}"))?;
         self.children.push((what.to_owned(), child));
         Ok(())

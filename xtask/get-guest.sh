@@ -2,8 +2,8 @@
 # Gets what a guest with a network card that stamps is made of: a QEMU that emulates one (igb, of
 # bookworm-backports) and a kernel that drives it, unpacked below one directory by themselves. Nothing of
 # the system is changed. A system that is no Debian bookworm of amd64, or with which this QEMU does not go, has
-# none: the directory says why, and the test that needs it tells that. What cannot be fetched is tried three times, and where CI is set it is an error
-# that names it.
+# none: the directory says why, and the test that needs it tells that. What cannot be fetched is tried three
+# times, and where CI is set it is an error that names it.
 set -u
 
 TRIES=3

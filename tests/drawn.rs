@@ -249,6 +249,6 @@ pub(crate) fn holds(run: &Run, text: &str) {
     for of in &run.wakes {
         let skipped = of.skipped.into_iter();
         let counts: Vec<u64> = [of.woken].into_iter().chain(skipped).collect();
-        row([&of.thread, "raw"], &counts);
+        row([&of.thread, "uncorrected"], &counts);
     }
 }

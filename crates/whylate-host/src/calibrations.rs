@@ -33,9 +33,11 @@ const MOST_HOSTS: usize = 64;
 const MOST_NAMED: usize = 3;
 /// A rate is another one beyond this share of it, as for curves that are compared.
 const SAME_RATE: f64 = 0.01;
+/// What a test network was called once, and is called.
+const BED: &str = " lab bed";
+const TEST_NETWORK: &str = " test network";
 /// Calibrations of before this was kept do not know what their numbers were of.
-const UNKNOWN_WAY: &str =
-    "what it was found of, one way or there and back, and over which path, is not known";
+const UNKNOWN_WAY: &str = "whether it was calibrated for one-way latency or for round trips, and over which path, is not known";
 
 /// One backend of one host in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +70,7 @@ pub struct Calibrated {
 pub struct Way {
     /// What a number is: `one-way`, `rtt`.
     pub definition: String,
-    /// Over what the messages went, in words: `loopback`, `an open lab bed`.
+    /// Over what the messages went, in words: `loopback`, `an open test network`.
     pub over: String,
     /// What the delay line in the path was set to; none where it is not known of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,11 +81,11 @@ pub struct Way {
 #[must_use]
 pub fn over_bed(kind: Option<BedKind>) -> String {
     let words = match kind {
-        Some(BedKind::Direct) => "a lab bed whose ends are back to back",
-        Some(BedKind::Bridge) => "a lab bed with a bridge",
-        Some(BedKind::Ovs) => "a lab bed with Open vSwitch",
-        Some(BedKind::Open) => "an open lab bed",
-        None => "a lab bed of a kind that is not known",
+        Some(BedKind::Direct) => "a test network whose ends are back to back",
+        Some(BedKind::Bridge) => "a test network with a bridge",
+        Some(BedKind::Ovs) => "a test network with Open vSwitch",
+        Some(BedKind::Open) => "an open test network",
+        None => "a test network of a kind that is not known",
     };
     words.to_owned()
 }
@@ -92,8 +94,8 @@ impl Way {
     /// What its numbers count, in words.
     fn counts(&self) -> &str {
         match self.definition.as_str() {
-            "one-way" => "one way",
-            "rtt" => "there and back",
+            "one-way" => "one-way latency",
+            "rtt" => "round trips",
             other => other,
         }
     }
@@ -109,7 +111,7 @@ impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} over {}", self.counts(), self.over)?;
         match &self.delay {
-            Some(delay) => write!(f, " with a delay line at {delay} in it"),
+            Some(delay) => write!(f, " (delay line at {delay})"),
             None => Ok(()),
         }
     }
@@ -168,13 +170,17 @@ impl Store {
             }
             Ok(_) => {}
         }
-        let store: Self =
+        let mut store: Self =
             serde_json::from_slice(&bytes).map_err(|why| unusable(why.to_string()))?;
         if store.format_version != VERSION {
             return Err(unusable(format!("it has format version {}", store.format_version)));
         }
         if store.kept.iter().any(|(host, _)| *host >= store.hosts.len()) {
             return Err(unusable("it names a machine that it has not".to_owned()));
+        }
+        // A path is the same by whatever name it was kept.
+        for way in store.kept.iter_mut().filter_map(|(_, of)| of.way.as_mut()) {
+            way.over = way.over.replacen(BED, TEST_NETWORK, 1);
         }
         Ok(store)
     }
@@ -339,7 +345,7 @@ fn other_conditions(of: &Calibrated, asked: Asked<'_>) -> Vec<String> {
     match &of.way {
         None => other.push(UNKNOWN_WAY.to_owned()),
         Some(way) if way.is_like(asked.way) => {}
-        Some(way) => other.push(format!("it was found {way}, and these numbers are {}", asked.way)),
+        Some(way) => other.push(format!("calibrated for {way}, not for {}", asked.way)),
     }
     other
 }
@@ -379,7 +385,7 @@ mod tests {
 
     /// As every calibration of ours is made.
     fn calibrated_way() -> Way {
-        Way { delay: Some("20.0us".to_owned()), ..way("one-way", "an open lab bed") }
+        Way { delay: Some("20.0us".to_owned()), ..way("one-way", "an open test network") }
     }
 
     fn way(definition: &str, over: &str) -> Way {
@@ -387,7 +393,7 @@ mod tests {
     }
 
     /// What is in the path of a later measurement nobody knows.
-    static LATER: LazyLock<Way> = LazyLock::new(|| way("one-way", "an open lab bed"));
+    static LATER: LazyLock<Way> = LazyLock::new(|| way("one-way", "an open test network"));
 
     fn asked(backend: &str) -> Asked<'_> {
         Asked { backend, per_second: Some(10_000.0), bytes: 64, way: &LATER }
@@ -482,6 +488,23 @@ mod tests {
     }
 
     #[test]
+    fn a_path_is_the_same_by_the_name_that_it_had_once() {
+        let here = host("6.1", "performance");
+        let mut store = Store::default();
+        let bridged = way("one-way", &over_bed(Some(BedKind::Bridge)));
+        store.add(&here, [Calibrated { way: Some(bridged.clone()), ..of("udp spin", 90.0, 2) }]);
+        store.format_version = VERSION;
+        let json = serde_json::to_string(&store).unwrap().replace("test network", "lab bed");
+        assert!(json.contains("a lab bed with a bridge"), "{json}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        fs::write(&path, json).unwrap();
+        let store = Store::load_from(&path).unwrap();
+        let found = store.find(&here, Asked { way: &bridged, ..asked("udp spin") }).unwrap();
+        assert!(found.other.is_empty(), "{found:?}");
+    }
+
+    #[test]
     fn another_way_is_told_with_both_and_one_of_before_ways_were_kept_is_not_known() {
         let here = host("6.1", "performance");
         let mut store = Store::default();
@@ -493,14 +516,17 @@ mod tests {
         assert_eq!(other(&store, &LATER), "", "the delay of the line is no difference");
         assert_eq!(
             other(&store, &way("rtt", "loopback")),
-            "it was found one way over an open lab bed with a delay line at 20.0us in it, and these \
-             numbers are there and back over loopback"
+            "calibrated for one-way latency over an open test network (delay line at 20.0us), not for round \
+             trips over loopback"
         );
         assert!(
-            other(&store, &way("rtt", "an open lab bed")).contains("there and back over an open")
+            other(&store, &way("rtt", "an open test network")).contains("round trips over an open")
         );
         let bridged = way("one-way", &over_bed(Some(BedKind::Bridge)));
-        assert!(other(&store, &bridged).ends_with("are one way over a lab bed with a bridge"));
+        assert!(
+            other(&store, &bridged)
+                .ends_with("not for one-way latency over a test network with a bridge")
+        );
         // Of another way it is another calibration, and the one that fits is taken.
         let both = Calibrated { way: Some(bridged.clone()), ..of("udp spin", 90.0, 2) };
         store.add(&here, [both]);

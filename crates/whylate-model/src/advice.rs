@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::commands::Options;
 use crate::run::Run;
 use crate::text::{CpuList, Printable, percent_of};
 use crate::trust::own_time;
@@ -254,12 +255,16 @@ fn overcommitted(f: &mut fmt::Formatter<'_>, of: &Warning) -> fmt::Result {
 }
 
 impl Warning {
-    /// What it means for the numbers, and what to do.
+    /// What it means for the numbers, and what to do, whatever command it is of.
     #[must_use]
     pub fn advice(&self) -> String {
-        let advice = self.meaning();
+        self.advice_for(Options::default())
+    }
+
+    fn advice_for(&self, command: Options) -> String {
+        let advice = self.meaning(command);
         match self {
-            Self::Within { of, .. } => of.advice(),
+            Self::Within { of, .. } => of.advice_for(command),
             Self::NoSenders { remedy, .. } | Self::NoKernelTrace { remedy, .. } => {
                 format!("{advice} {}", Printable(remedy))
             }
@@ -285,34 +290,22 @@ impl Warning {
                 };
                 format!("{held}: they count from the intended instants. {}", self.advice())
             }
-            _ => self.advice(),
+            _ => self.advice_for(Options::of(run)),
         }
     }
 
     #[expect(clippy::too_many_lines, reason = "a table: one arm for each warning")]
-    fn meaning(&self) -> &'static str {
+    fn meaning(&self, of: Options) -> &'static str {
         match self {
             Self::Unknown(_) => {
                 "The run was recorded by a newer whylate, whose verdict counts it. Read it with that \
                  version to know what it means."
             }
             Self::NoiseBelowThreshold { share, .. } => noise(*share),
-            Self::RecordsDropped { .. } => {
-                "Sums and histograms hold; the list of stalls and their causes is incomplete. Raise \
-                 --threshold, or give whylate's own work a CPU with --housekeeping."
-            }
-            Self::JobsUnrecorded { .. } => {
-                "Hits, misses and latencies are those of the others. Use longer periods, fewer \
-                 threads at once, or a CPU for --housekeeping."
-            }
-            Self::TraceLost { .. } => {
-                "Causes of stalls on this CPU may be missing or wrong while events were lost. Record \
-                 for a shorter time, under less load, or with a CPU for --housekeeping."
-            }
-            Self::CausesIncomplete { .. } => {
-                "Such stalls are called `trace lost`, and senders may be missing. Give the drain a \
-                 CPU of its own with --housekeeping, or measure fewer CPUs at once."
-            }
+            Self::RecordsDropped { .. } => of.records_dropped(),
+            Self::JobsUnrecorded { .. } => of.jobs_unrecorded(),
+            Self::TraceLost { .. } => of.trace_lost(),
+            Self::CausesIncomplete { .. } => of.causes_incomplete(),
             Self::NoSenders { .. } => {
                 "Causes are interrupts and threads, without who sent or woke them."
             }
@@ -335,10 +328,7 @@ impl Warning {
                 "Numbers from before and after do not belong together. Keep CPU hotplug, cpusets \
                  and taskset away from the measured CPUs, and record again."
             }
-            Self::NoHousekeepingCpu => {
-                "whylate's own work is among the stalls. Leave one CPU out of --cpus, or name one \
-                 with --housekeeping."
-            }
+            Self::NoHousekeepingCpu => of.no_housekeeping_cpu(),
             Self::MemoryNotLocked { .. } => {
                 "Page faults of whylate itself may be among the stalls. Run `ulimit -l unlimited`, or \
                  give CAP_IPC_LOCK."
@@ -470,11 +460,7 @@ impl Warning {
                 "How many messages were lost is not known. Let a reflector of this version listen \
                  there, and see that its last message is not lost on a saturated path."
             }
-            Self::OwnThreadsInTheWay { .. } => {
-                "That is an effect of the measurement and nothing of the system's. Give whylate's own \
-                 work a CPU with --housekeeping, each flow CPUs of its own, or leave the trace out \
-                 (--no-trace)."
-            }
+            Self::OwnThreadsInTheWay { .. } => of.own_threads_in_the_way(),
             Self::NotToBeHad { .. } => {
                 "The port works all the same, and costs more than it would with it. To have that or \
                  nothing, ask for it by name (--attach, --copying)."
@@ -486,7 +472,7 @@ impl Warning {
                 "Nothing that was measured rests on it: times come from the counter. Times of day in \
                  files of this run are those of the nearest reading."
             }
-            Self::Within { of, .. } => of.meaning(),
+            Self::Within { of: warning, .. } => warning.meaning(of),
         }
     }
 }

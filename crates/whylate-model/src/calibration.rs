@@ -315,6 +315,19 @@ impl Trust {
         // Percentiles are decimal, and binary numbers of them differ in the last digits.
         self.limit_percent.is_none_or(|limit| percent > limit + 1e-9)
     }
+
+    /// Up to which percentile it trusts; less than the first one where it trusts none.
+    #[must_use]
+    pub fn reach(&self) -> f64 {
+        self.limit_percent.unwrap_or(-1.0)
+    }
+
+    /// The one of two that trusts less; what either says of being stale stays.
+    #[must_use]
+    pub fn least_of(self, other: Self) -> Self {
+        let (less, more) = if other.reach() < self.reach() { (other, self) } else { (self, other) };
+        Self { stale: less.stale.clone().or(more.stale), ..less }
+    }
 }
 
 #[cfg(test)]

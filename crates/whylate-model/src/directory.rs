@@ -26,6 +26,7 @@ pub mod in_words;
 mod ordered;
 mod reasons;
 mod sense;
+mod sentences;
 pub mod version_one;
 
 /// The file that describes the run.
@@ -212,6 +213,7 @@ pub fn parse_run(path: &Path, json: &[u8]) -> Result<Run, ModelError> {
     departures::settle(&mut run);
     ordered::settle(&mut run);
     reasons::settle(&mut run);
+    sentences::settle(&mut run);
     Ok(run)
 }
 

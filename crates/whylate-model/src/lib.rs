@@ -10,6 +10,7 @@ pub mod breakdown;
 pub mod calibration;
 pub mod calibration_parts;
 pub mod cause;
+pub mod commands;
 pub mod configuration;
 pub mod delay;
 pub mod device;

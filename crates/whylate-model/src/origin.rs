@@ -15,6 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::Trust;
 use crate::cause::WorstGap;
 use crate::host::Fingerprint;
 use crate::load::LoadFacts;
@@ -117,6 +118,10 @@ pub struct Share {
     /// All quantiles.
     #[serde(default)]
     pub quantiles: Vec<Quantile>,
+    /// How far its numbers may be trusted, where what it measured with was calibrated on its machine. Sums of
+    /// older releases do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
 }
 
 /// How far a number of a merged run may lie from the truth: by chance within the recordings, and

@@ -37,6 +37,7 @@ mod stays;
 mod wall;
 pub use beginning::Beginning;
 pub use clock::{Anchor, ClockFacts, CpuOffset, Drift, FrequencySource};
+pub(crate) use latencies::of_either;
 pub use moved::{Moved, MovedOff};
 pub use no_event::BORNE_OUT;
 pub use selftest::{SelfTest, SelfTestKind};

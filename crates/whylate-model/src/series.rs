@@ -5,6 +5,7 @@ pub mod summary;
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::shown_steps;
+use crate::calibration::Trust;
 use crate::units::Nanos;
 
 /// One measured quantity.
@@ -56,6 +57,10 @@ pub struct Series {
     pub snr: Option<Snr>,
     /// Block series and trend tests.
     pub stationarity: Option<Stationarity>,
+    /// In a sum: how far its numbers may be trusted, which is as far as those of the recording that is trusted
+    /// least. None where nothing was calibrated, and in a recording, which says so of what it measured with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
 }
 
 impl Series {
@@ -180,13 +185,29 @@ pub struct Quantile {
     pub n_eff: f64,
 }
 
+/// How timer wake-ups are called.
+pub(crate) const WAKE_UPS: &str = "wake-up latency";
+/// The same with each skipped one at its own latency.
+const ALL_DUE: &str = "all due wake-ups";
+
+/// `  and skipped, HR`, or with how many were skipped.
+fn with_skipped(label: &str) -> Option<String> {
+    let rest = label.trim_start().strip_prefix("and ")?;
+    let (many, rest) = rest.split_once("skipped")?;
+    let is_many = many.trim_end().bytes().all(|of| of.is_ascii_digit());
+    (is_many && (rest.is_empty() || rest.starts_with(','))).then(|| format!("{ALL_DUE}{rest}"))
+}
+
 /// The label of a series in the words of reports, whatever it is stored as.
 #[must_use]
 pub fn shown_label(label: &str) -> String {
+    if let Some(all) = with_skipped(label) {
+        return all;
+    }
     let shown = [
         ("gaps", "stalls"),
         ("two reads", "clock reading"),
-        ("wake-up", "wake-up latency"),
+        ("wake-up", WAKE_UPS),
         ("service", "service time"),
         ("response", "response time"),
         ("response times", "response time"),
@@ -309,7 +330,9 @@ mod tests {
                 "the server, between request and reply of rtt",
                 "the server, between request and reply of rtt",
             ),
-            ("  and skipped, HR", "  and skipped, HR"),
+            ("  and skipped, HR", "all due wake-ups, HR"),
+            ("  and 34 skipped", "all due wake-ups"),
+            ("and so skipped, HR", "and so skipped, HR"),
             ("sending card and wire, request of rtt", "card, wire, request of rtt"),
             ("cut and paste, between meals", "cut and paste, between meals"),
         ] {

@@ -11,8 +11,8 @@ use crate::cause::Coverage;
 use crate::device::Device;
 use crate::flow::Flow;
 use crate::origin::Origin;
-use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict};
-use crate::series::{Series, shown_label};
+use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict, of_either};
+use crate::series::Series;
 use crate::text::{Printable, nearly_all};
 use crate::units::Nanos;
 
@@ -421,7 +421,7 @@ fn too_few(run: &Run, trust: &mut Trust) {
     for (series, label) in measured::headlines(run) {
         let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
         if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
-            let label = shown_label(label);
+            let label = of_either(label);
             let what = format!("{} samples of {label} do not bound p99", series.n);
             trust.add(Level::Limited, what);
         }

@@ -5,7 +5,7 @@ use whylate_model::run::Run;
 use whylate_model::series::{Quantile, Series};
 
 use crate::doc::{Block, Picture, Section, Table};
-use crate::numbers::{self, ABSENT, Value, between, count, number, percent, rate, time};
+use crate::numbers::{ABSENT, Value, between, count, percent, rate, with_ends};
 use crate::series::at_least;
 use crate::trusted;
 
@@ -16,7 +16,7 @@ const HOW: &str = "Round trips: from before the send to after the reception, all
      95% intervals. Saved: the first less this one in each round, in the mean of the rounds; ratio: this \
      one over the first, in their geometric mean; 95% intervals by a studentised bootstrap over the \
      rounds. Within a round all were measured next to each other, in an order that the seed drew, and the \
-     first one twice: what it differs from itself by is the control. Nothing is claimed where that \
+     first one twice: how far its two measurements differ is the control. Nothing is claimed where that \
      is wider than +-3%; neither: the ratio's interval holds 1.";
 
 /// The percentiles that are compared.
@@ -85,13 +85,16 @@ fn savings(run: &Run, of: &Backends) -> Option<Table> {
 }
 
 fn savings_row(row: &BackendRow, saved: &Saved) -> Vec<String> {
+    let ends = saved.interval_ns.map(|(low, high)| (Value::Time(low), Value::Time(high)));
+    let [mean, interval] = with_ends(Value::Time(saved.mean_ns), ends);
+    let [ratio, of_ratio] = ratio(saved);
     vec![
         name(row),
         format!("p{}", saved.percent),
-        time(saved.mean_ns),
-        times(saved.interval_ns),
-        ratio(saved.ratio),
-        ratios(saved.ratio_interval),
+        mean,
+        interval,
+        ratio,
+        of_ratio,
         match &saved.claim {
             None => ABSENT,
             Some(Claim::Saves) => "saves",
@@ -116,13 +119,16 @@ fn remarks(run: &Run, of: &Backends) -> Vec<String> {
             of.asked.bytes, of.length, of.warmup, of.rounds
         ),
     ];
-    for saved in of.control().into_iter().flat_map(|row| supported(run, of, row)) {
+    let controls = of.control().into_iter();
+    let controls = controls.flat_map(|row| supported(run, of, row).map(move |saved| (row, saved)));
+    for (row, saved) in controls {
         let half = saved.half_width().map_or(ABSENT.to_owned(), percent);
+        let [ratio, ends] = ratio(saved);
         said.push(format!(
-            "control: p{} of the first over itself {} ({}), that is ±{half}, {} rounds",
+            "control: p{} of {} over that of {}: {ratio} ({ends}), that is ±{half}, {} rounds",
             saved.percent,
-            ratio(saved.ratio),
-            ratios(saved.ratio_interval),
+            name(row),
+            row.backend,
             saved.rounds
         ));
     }
@@ -175,18 +181,10 @@ pub(crate) fn quantile(series: &Series, percent: f64) -> Option<&Quantile> {
     series.quantiles.iter().find(|of| (of.percent - percent).abs() < 1e-9)
 }
 
-fn times(interval: Option<(f64, f64)>) -> String {
-    let ends = interval.map(|(low, high)| (Value::Time(low), Value::Time(high)));
-    numbers::interval(ends).to_string()
-}
-
-fn ratio(ratio: f64) -> String {
-    number(ratio)
-}
-
-fn ratios(interval: Option<(f64, f64)>) -> String {
-    let ends = interval.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high)));
-    numbers::interval(ends).to_string()
+/// How much of the first one this one is, and the interval.
+fn ratio(saved: &Saved) -> [String; 2] {
+    let ends = saved.ratio_interval.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high)));
+    with_ends(Value::Ratio(saved.ratio), ends)
 }
 
 #[cfg(test)]

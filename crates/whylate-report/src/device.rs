@@ -13,7 +13,7 @@ use whylate_model::flow::Direction;
 
 use crate::calibration::quantile;
 use crate::doc::Table;
-use crate::numbers::{self, ABSENT, Cell, Value, count, number, percent, rate};
+use crate::numbers::{ABSENT, Cell, Value, count, number, percent, rate, with_ends};
 use crate::spans::{Sentence, sentence};
 use crate::svg::bounds::{Band, Bound, Known};
 use crate::trusted::marked;
@@ -179,12 +179,13 @@ fn forwarding(of: &Device) -> Option<Table> {
     let head = ["", "ns for a byte", "95% interval", "the link's", "it is"];
     let row = |one: &Forwarding| {
         let slope = one.slope.as_ref();
-        let interval = slope.and_then(|of| of.low.zip(of.high));
+        let ends = slope.and_then(|of| of.low.zip(of.high));
+        let ends = ends.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high)));
+        let [value, ends] = with_ends(slope.map(|of| Value::Ratio(of.value)).into(), ends);
         vec![
             way(one.configuration.as_deref(), one.direction),
-            Value::from(slope.map(|of| Value::Ratio(of.value))).to_string(),
-            numbers::interval(interval.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high))))
-                .to_string(),
+            value,
+            ends,
             Value::from(one.link_bps.map(|bps| Value::Ratio(8e9 / bps))).to_string(),
             words(one.kind).to_owned(),
         ]
@@ -227,17 +228,12 @@ fn fan_in_table(of: &FanIn) -> Table {
         fair(of).without_stop()
     );
     let row = |one: &FanInShare| {
-        let interval = one.low.zip(one.high);
-        vec![
-            one.from.clone(),
-            count(one.sent),
-            count(one.received),
-            // A share of nothing is none.
-            if of.received > 0 { percent(one.share) } else { ABSENT.to_owned() },
-            interval.map_or(ABSENT.to_owned(), |(low, high)| {
-                numbers::between(Some(Value::Share(low)), Some(Value::Share(high)))
-            }),
-        ]
+        // A share of nothing is none.
+        let share = Value::from((of.received > 0).then_some(Value::Share(one.share)));
+        let ends = one.low.zip(one.high);
+        let ends = ends.map(|(low, high)| (Value::Share(low), Value::Share(high)));
+        let [share, ends] = with_ends(share, ends);
+        vec![one.from.clone(), count(one.sent), count(one.received), share, ends]
     };
     Table::new(caption, &["from", "sent", "came", "share", "95% interval"])
         .with(of.sources.iter().map(row))
@@ -457,7 +453,7 @@ pub(crate) mod tests {
             shares.caption.ends_with("each offering 500,000/s: the fairness is 0.80"),
             "{shares:?}"
         );
-        assert_eq!(shares.rows[0][3], "75%");
+        assert_eq!(shares.rows[0][3], "75.0%");
         let told = crate::render::terminal::told([Block::Items(circumstances(&of))]);
         assert!(!told.contains('\u{1b}'), "{told:?}");
     }

@@ -13,6 +13,7 @@ use whylate_model::paper::Paper;
 use whylate_model::prediction::Prediction;
 use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::Trust;
+use whylate_model::warning::Warning;
 
 use crate::compare::Comparison;
 use crate::doc::{Block, Section, Table};
@@ -261,7 +262,17 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     let began = || run.clock.anchors.iter().map(|anchor| anchor.realtime_ns).min();
     let made = if run.is_merged() { "Merged" } else { "Recorded" };
     screen.recorded = place.again.then(|| recorded(made, began(), &run.command_line)).flatten();
-    let (trust, advice) = trusted::others_once(Trust::of(run), &run.warnings);
+    let advised = |of: &Warning| of.advice_in(run);
+    let (trust, mut advice) = trusted::others_once(Trust::of(run), &run.warnings, advised);
+    let answer: Vec<String> = screen.answer.iter().map(Sentence::said).collect();
+    let answer = answer.join(" ");
+    let is_said = |what: &str| trusted::is_said(what, &answer);
+    let said = trust.reasons.iter().filter(|reason| is_said(&reason.what));
+    screen.answered.extend(said.map(|reason| reason.what.clone()));
+    // What to do about another reason, which is told, goes before what to do about those.
+    if trust.reasons.iter().any(|reason| !screen.answered.contains(&reason.what)) {
+        advice.retain(|(what, _)| !is_said(what));
+    }
     (screen.trust, screen.advice) = (Some(trust), advice);
     screen.whole = whole(|| terminal::sections(run, &ON_THE_PAGE));
     Some(placed(screen, place))

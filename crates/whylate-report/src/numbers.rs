@@ -17,8 +17,8 @@ mod tests;
 pub(crate) use respelled::Names;
 
 pub(crate) use alone::{
-    age, between, bit_rate, difference, exact, instant, known_to, number, p_value, percent, rate,
-    signed, time,
+    age, between, bit_rate, difference, difference_with_ends, exact, instant, known_to, number,
+    p_value, percent, rate, signed, time, with_ends,
 };
 
 /// What stands where a number does not apply.
@@ -72,6 +72,8 @@ pub(crate) struct Cell {
     signed: bool,
     /// Its ends are bounds, and not the interval of an estimate.
     bounding: bool,
+    /// A share that is compared with another: its difference from that is known to so much on each side.
+    compared_to: Option<f64>,
     /// How its table has it, whatever is usual.
     shown: Option<String>,
 }
@@ -85,6 +87,11 @@ impl Cell {
     /// It is a difference, and always has its sign on a first screen.
     pub(crate) fn signed(self) -> Self {
         Self { signed: true, ..self }
+    }
+
+    /// Compared with another whose difference from it lies within these: a share has no fewer places than that.
+    pub(crate) fn compared(self, (low, high): (f64, f64)) -> Self {
+        Self { compared_to: Some((high - low).abs() / 2.0), ..self }
     }
 
     /// Its ends bound what is not known otherwise: the lower one is never told as more than it is, the upper one
@@ -175,6 +182,7 @@ impl<T: Into<Value>> From<T> for Cell {
             part: Part::Both,
             signed: false,
             bounding: false,
+            compared_to: None,
             shown: None,
         }
     }

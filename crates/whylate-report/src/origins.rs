@@ -11,6 +11,7 @@ use crate::doc::{Block, Section, Table, Where};
 use crate::evidence;
 use crate::html::utc;
 use crate::numbers::{ABSENT, Cell, Value, between, count, instant, number};
+use crate::trusted;
 
 /// Recordings shown of each series: those with the largest values.
 const MOST_SHOWN: usize = 8;
@@ -80,16 +81,16 @@ fn recordings(run: &Run) -> Table {
     shares.sort_by_key(|(origin, share)| (std::cmp::Reverse(share.max), &origin.directory));
     for (origin, share) in shares {
         table.row([
-            origin.directory.as_str().into(),
+            Cell::from(origin.directory.as_str()),
             origin.host.hostname.as_str().into(),
-            origin.began().map(utc).into(),
+            Value::from(origin.began().map(utc)).into(),
             share.series.as_str().into(),
-            Value::Count(share.n),
-            share.p50.into(),
-            share.p99.into(),
-            share.p999.into(),
-            share.max.into(),
-            share.lost_share.map(Value::Share).into(),
+            Value::Count(share.n).into(),
+            at(share, P50),
+            at(share, P99),
+            at(share, P999),
+            at(share, LARGEST),
+            Value::from(share.lost_share.map(Value::Share)).into(),
             verdict(&origin.verdict).into(),
         ]);
     }
@@ -122,23 +123,23 @@ fn shares(run: &Run, name: &str) -> Vec<Block> {
     let head = ["", "p50", "p99", "p99.9", "max", "n", "lost"];
     let mut table = Table::new(name, &head).captioned_on_the_page();
     table.row([
-        format!("{name}, lowest to highest"),
-        range(&shares, |share| share.p50),
-        range(&shares, |share| share.p99),
-        range(&shares, |share| share.p999),
-        range(&shares, |share| share.max),
-        String::new(),
-        String::new(),
+        Cell::from(format!("{name}, lowest to highest")),
+        range(&shares, P50),
+        range(&shares, P99),
+        range(&shares, P999),
+        range(&shares, LARGEST),
+        "".into(),
+        "".into(),
     ]);
     for (origin, share) in shares.iter().take(MOST_SHOWN) {
         table.row([
-            format!("{} ({})", origin.directory, origin.host.hostname).into(),
-            share.p50.into(),
-            share.p99.into(),
-            share.p999.into(),
-            share.max.into(),
-            Value::Count(share.n),
-            share.lost_share.map(Value::Share).into(),
+            Cell::from(format!("{} ({})", origin.directory, origin.host.hostname)),
+            at(share, P50),
+            at(share, P99),
+            at(share, P999),
+            at(share, LARGEST),
+            Value::Count(share.n).into(),
+            Value::from(share.lost_share.map(Value::Share)).into(),
         ]);
     }
     let more = shares.len().saturating_sub(MOST_SHOWN);
@@ -156,10 +157,12 @@ fn spreads(run: &Run, name: &str) -> Table {
     let of_series = run.spreads.iter().filter(|spread| spread.series == name);
     let head = ["", "sum", "95% within", "95% between", "ratio"];
     let caption = format!("{name}: within and between recordings");
-    Table::new(caption, &head).captioned_on_the_page().with(of_series.filter(shown).map(spread))
+    Table::new(caption, &head)
+        .captioned_on_the_page()
+        .with(of_series.filter(shown).map(|spread| row(run, spread)))
 }
 
-fn spread(spread: &Spread) -> Vec<Cell> {
+fn row(run: &Run, spread: &Spread) -> Vec<Cell> {
     let (name, value): (String, fn(f64) -> Value) = match spread.of {
         Measure::Quantile { percent } => (format!("p{percent}"), Value::Time),
         Measure::LostShare => ("lost".to_owned(), Value::Share),
@@ -167,8 +170,13 @@ fn spread(spread: &Spread) -> Vec<Cell> {
             (format!("stalls of {} or more", Value::from(at_least)), Value::Rate)
         }
     };
+    let beyond = match spread.of {
+        Measure::Quantile { percent } => trusted::is_beyond(run, &spread.series, percent),
+        Measure::LostShare | Measure::Rate { .. } => false,
+    };
     let sum = |ends: Option<(f64, f64)>| {
-        Cell::from(value(spread.value)).within(ends.map(|(low, high)| (value(low), value(high))))
+        let ends = ends.map(|(low, high)| (value(low), value(high)));
+        Cell::from(value(spread.value)).within(ends).marked(beyond)
     };
     let (within, between) = (sum(spread.within), sum(spread.between));
     let ratio = spread.ratio.map_or(ABSENT.to_owned(), |ratio| format!("{}x", number(ratio)));
@@ -216,12 +224,26 @@ fn left_out(run: &Run) -> Vec<Block> {
     notes
 }
 
-fn range(shares: &[(&Origin, &Share)], pick: fn(&Share) -> Option<Nanos>) -> String {
-    let values: Vec<Nanos> = shares.iter().filter_map(|(_, share)| pick(share)).collect();
-    match (values.iter().min(), values.iter().max()) {
+/// A number of what a recording added, and where in its distribution it lies.
+type Number = (f64, fn(&Share) -> Option<Nanos>);
+
+const P50: Number = (50.0, |share| share.p50);
+const P99: Number = (99.0, |share| share.p99);
+const P999: Number = (99.9, |share| share.p999);
+const LARGEST: Number = (trusted::MAX, |share| share.max);
+
+fn at(share: &Share, (percent, of): Number) -> Cell {
+    Cell::from(of(share)).marked(trusted::is_beyond_in(share, percent))
+}
+
+fn range(shares: &[(&Origin, &Share)], (percent, of): Number) -> Cell {
+    let values: Vec<Nanos> = shares.iter().filter_map(|(_, share)| of(share)).collect();
+    let said = match (values.iter().min(), values.iter().max()) {
         (Some(low), Some(high)) if low == high => Value::from(*low).to_string(),
         (low, high) => between(low.copied().map(Value::from), high.copied().map(Value::from)),
-    }
+    };
+    let beyond = shares.iter().any(|(_, share)| trusted::is_beyond_in(share, percent));
+    Cell::from(said).marked(beyond)
 }
 
 /// The longest gaps of all recordings, each by its own clock.

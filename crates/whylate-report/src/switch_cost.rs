@@ -9,7 +9,7 @@ use whylate_stats::Histogram;
 
 use crate::doc::{Block, Picture, Section, Table};
 use crate::execution::bins;
-use crate::numbers::{ABSENT, Cell, Value, between, count, number, percent, rate, time};
+use crate::numbers::{ABSENT, Cell, Value, between, count, number, percent, rate, time, with_ends};
 use crate::svg::switches::Panel;
 
 mod growth;
@@ -107,12 +107,14 @@ fn times_row(
     within: Option<(Nanos, Nanos)>,
     all: u64,
 ) -> Vec<String> {
+    let within = within.map(|(low, high)| (low.into(), high.into()));
+    let [expected, within] = with_ends(times.cluster_median.into(), within);
     vec![
         name,
         count(times.n),
         Value::from(times.shortest).to_string(),
-        or_absent(times.cluster_median),
-        interval(within),
+        expected,
+        within,
         share(times.contaminated, all),
         or_absent(times.p50),
         or_absent(times.p99),
@@ -443,10 +445,6 @@ fn name(row: &DirectRow) -> String {
 
 fn or_absent(time: Option<Nanos>) -> String {
     Value::from(time).to_string()
-}
-
-fn interval(interval: Option<(Nanos, Nanos)>) -> String {
-    interval.map_or_else(|| ABSENT.to_owned(), |(low, high)| ends(low, high))
 }
 
 fn ends(low: Nanos, high: Nanos) -> String {

@@ -9,6 +9,7 @@ use whylate_model::Nanos;
 use whylate_model::backends::BackendRole;
 use whylate_model::calibration::Trust;
 use whylate_model::flow::Flow;
+use whylate_model::origin::Share;
 use whylate_model::run::Run;
 
 use crate::numbers::{self, ABSENT, MARK, Value, rate};
@@ -22,8 +23,16 @@ pub(crate) const MAX: f64 = 100.0;
 /// How far the calibration of its backend lets a series be trusted; none of a series that is no
 /// latency of a calibrated backend.
 pub(crate) fn of_series<'a>(run: &'a Run, series: &str) -> Option<&'a Trust> {
-    if let Some(flow) = run.flows.iter().find(|flow| is_latency(flow, series)) {
-        return flow.trust.as_ref();
+    // That of a sum is of all its recordings.
+    let summed = run.series.iter().find(|of| of.name == series).and_then(|of| of.trust.as_ref());
+    if summed.is_some() {
+        return summed;
+    }
+    // Flows of a sum that stayed apart may be in one series.
+    let mut flows = run.flows.iter().filter(|flow| is_latency(flow, series)).peekable();
+    if flows.peek().is_some() {
+        let trusts = flows.filter_map(|flow| flow.trust.as_ref());
+        return trusts.min_by(|a, b| a.reach().total_cmp(&b.reach()));
     }
     let mut sizes = run.device.iter().flat_map(|of| &of.sizes);
     if let Some(at) = sizes.find(|at| at.series.as_deref() == Some(series)) {
@@ -37,6 +46,14 @@ pub(crate) fn of_series<'a>(run: &'a Run, series: &str) -> Option<&'a Trust> {
         .as_ref()
 }
 
+/// Of what is known of two the one that trusts less: nothing is known where neither was calibrated.
+pub(crate) fn less(one: Option<Trust>, other: Option<Trust>) -> Option<Trust> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.least_of(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// Do its values hold what the client adds? Lateness and the distances of sends have no way in them.
 fn is_latency(flow: &Flow, series: &str) -> bool {
     let whole = [&flow.service, &flow.response].into_iter().flatten();
@@ -47,6 +64,11 @@ fn is_latency(flow: &Flow, series: &str) -> bool {
 /// Does a number of this series at this percentile lie beyond what may be trusted?
 pub(crate) fn is_beyond(run: &Run, series: &str, percent: f64) -> bool {
     of_series(run, series).is_some_and(|trust| trust.is_beyond(percent))
+}
+
+/// Does a number of what one recording of a sum added at this percentile?
+pub(crate) fn is_beyond_in(share: &Share, percent: f64) -> bool {
+    share.trust.as_ref().is_some_and(|trust| trust.is_beyond(percent))
 }
 
 /// The share of samples below which a curve is beyond the limit; none where nothing is known.
@@ -70,16 +92,31 @@ pub(crate) fn said(run: &Run) -> Vec<String> {
         (row.backend.as_str(), trust)
     });
     let all = flows.chain(rows).filter_map(|(name, trust)| Some(sentence(name, trust?)));
-    all.chain(of_device(run)).collect()
+    all.chain(of_device(run)).chain(of_sum(run)).collect()
+}
+
+/// The same of series of a sum that belong to no flow of it: each limit once.
+fn of_sum(run: &Run) -> Vec<String> {
+    let of_flow = |name: &str| run.flows.iter().any(|flow| is_latency(flow, name));
+    let own = run.series.iter().filter(|series| !of_flow(&series.name));
+    let limits = each_limit_once(own.filter_map(|series| series.trust.as_ref()));
+    let said = |trust: &Trust| sentence(&format!("what {} measured", trust.backend), trust);
+    limits.iter().map(said).collect()
 }
 
 /// The same of a box: each limit once, with all in which sizes and rates differ from its calibration's.
 fn of_device(run: &Run) -> Vec<String> {
-    let mut limits: Vec<Trust> = Vec::new();
     let sizes = run.device.iter().flat_map(|of| &of.sizes);
-    for trust in sizes.filter_map(|at| at.trust.as_ref()) {
+    let limits = each_limit_once(sizes.filter_map(|at| at.trust.as_ref()));
+    limits.iter().map(|trust| sentence("what was measured through the box", trust)).collect()
+}
+
+fn each_limit_once<'a>(all: impl Iterator<Item = &'a Trust>) -> Vec<Trust> {
+    let mut limits: Vec<Trust> = Vec::new();
+    for trust in all {
         let same = |known: &&mut Trust| {
-            known.calibrated_at_ns == trust.calibrated_at_ns
+            known.backend == trust.backend
+                && known.calibrated_at_ns == trust.calibrated_at_ns
                 && known.limit_percent == trust.limit_percent
         };
         let Some(known) = limits.iter_mut().find(same) else {
@@ -92,7 +129,7 @@ fn of_device(run: &Run) -> Vec<String> {
             }
         }
     }
-    limits.iter().map(|trust| sentence("what was measured through the box", trust)).collect()
+    limits
 }
 
 fn sentence(flow: &str, trust: &Trust) -> String {

@@ -16,8 +16,8 @@ const MOST_TOLD: usize = 64;
 const MOST_CAUSES: usize = 4;
 
 /// What the table of late wake-ups means.
-const CORRECTED: &str = "raw: as measured, a thread that woke late counts once; \
-                                    corrected: each wake-up that it skipped is counted at \
+const CORRECTED: &str = "uncorrected: as measured, a thread that woke late counts once; \
+                                    all due: each wake-up that it skipped is counted at \
                                     its own latency.";
 /// What the table of where the time went means.
 const SPLIT: &str = "Of the wake-up latencies of a thread, added up. timer: it had not fired \
@@ -55,7 +55,7 @@ fn later(wakes: &[WakeSummary]) -> Table {
     for of in wakes {
         let raw = [
             Value::from(of.thread.as_str()),
-            "raw".into(),
+            "uncorrected".into(),
             Value::Count(of.woken),
             of.skipped.map(Value::Count).into(),
         ];
@@ -63,7 +63,7 @@ fn later(wakes: &[WakeSummary]) -> Table {
         let corrected = of.later.iter().map(|later| later.corrected.map(Value::Count));
         let Some(corrected) = corrected.collect::<Option<Vec<Value>>>() else { continue };
         let all = Value::Count(of.woken + of.skipped.unwrap_or(0));
-        let row = ["".into(), "corrected".into(), all, "".into()];
+        let row = ["".into(), "all due".into(), all, "".into()];
         table.row(row.into_iter().chain(corrected));
     }
     // A schedule that starts anew with each wake-up skips none, which its own row does not say.
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(table.rows.len(), 4);
         assert_eq!(table.rows[3][..4], ["all", "", "1,982", "9"]);
         assert_eq!(table.rows[0][2..5], ["991", "9", "1"]);
-        assert_eq!(table.rows[1][1..5], ["corrected", "1,000", "", "5"]);
+        assert_eq!(table.rows[1][1..5], ["all due", "1,000", "", "5"]);
         assert_eq!(table.rows[2][3], "–");
         assert_eq!(later(&[summary(None)]).rows[1][..4], ["all", "", "991", "0"]);
     }

@@ -16,19 +16,19 @@ mod stopping;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
 use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches};
 
 use out::say;
 
 fn main() -> ExitCode {
     #[cfg(feature = "dpdk")]
     whylate_dpdk::register();
-    let cli = match parsed() {
-        Ok(cli) => cli,
+    let (cli, words) = match parsed() {
+        Ok(parsed) => parsed,
         Err(told) => return help_or_refusal(&told),
     };
-    match commands::run(cli) {
+    match commands::run(cli, &words) {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => {
             failure::tell(&error);
@@ -38,9 +38,10 @@ fn main() -> ExitCode {
 }
 
 /// The command line; `-h` prints a screen, `--help` everything.
-fn parsed() -> Result<cli::Cli, clap::Error> {
+fn parsed() -> Result<(cli::Cli, ArgMatches), clap::Error> {
     let program = cli::help::program(std::env::args_os().any(|word| word == "-h"));
-    cli::Cli::from_arg_matches(&program.try_get_matches()?)
+    let words = program.try_get_matches()?;
+    Ok((cli::Cli::from_arg_matches(&words)?, words))
 }
 
 /// Prints what was asked for, or why the words are not understood.

@@ -37,7 +37,8 @@ pub(super) fn settle(run: &mut Run) {
     // What a client thought of itself was a note of a device once.
     let of_device = run.device.iter_mut();
     let of_device = of_device.flat_map(|device| device.notes.iter_mut().chain(&mut device.doubts));
-    for said in of_device {
+    let of_origins = run.origins.iter_mut().flat_map(|origin| &mut origin.doubts);
+    for said in of_device.chain(of_origins) {
         *said = today(said, &run.flows);
     }
 }
@@ -50,6 +51,9 @@ fn stored(verdict: &mut Verdict) -> &mut [String] {
 }
 
 fn today(reason: &str, flows: &[Flow]) -> String {
+    if let Some((whose, reason)) = of_client(reason) {
+        return format!("{whose}{}", today(reason, flows));
+    }
     if let Some((once, today)) = WORDS.iter().find(|(once, _)| reason.contains(once)) {
         return reason.replacen(once, today, 1);
     }
@@ -57,6 +61,13 @@ fn today(reason: &str, flows: &[Flow]) -> String {
         return format!("{before}{}", FOUND.1);
     }
     late(reason, flows).unwrap_or_else(|| reason.to_owned())
+}
+
+/// `a client of bridge (64 bytes) doubts itself: ...`.
+fn of_client(reason: &str) -> Option<(String, &str)> {
+    let (client, reason) = reason.split_once(" bytes) doubts itself: ")?;
+    let (the_box, bytes) = client.strip_prefix("a client of ")?.rsplit_once(" (")?;
+    Some((format!("through {the_box}, {bytes} bytes: "), reason))
 }
 
 /// `requests of rtt left later (p90 346us) than they were in flight (p90 111us): ...`.
@@ -99,6 +110,12 @@ mod tests {
                  times are the client's own",
                 "the send delay of rtt (p99 3.00ms) exceeds its service time (p99 17.7us): response times \
                  are the client's own",
+            ),
+            (
+                "a client of bare link (64 bytes) doubts itself: requests of there left later (p90 3.46ms) than \
+                 they were in flight (p90 28.2us): response times are the client's own",
+                "through bare link, 64 bytes: the send delay of there (p90 3.46ms) exceeds its service time \
+                 (p90 28.2us): response times are the client's own",
             ),
             (
                 "self-test, ipi: 499 of 500 interruptions were found",

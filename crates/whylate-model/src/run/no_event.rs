@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use crate::cause::{Cause, CauseTotal, LOCAL_TIMER, Rule, STORED_NO_EVENT};
 use crate::prediction::{MachineCause, MeasuredTask, OverCause, Prediction, WorstJobGap};
 use crate::run::Run;
-use crate::series::shown_label;
 use crate::threads::{Deadlines, ThreadSummary};
 use crate::units::CpuId;
 use crate::wake::WakeSummary;
@@ -54,7 +53,7 @@ impl Run {
     /// The run as reports show it: what no kernel event accounts for has the name that is borne out, CPU by
     /// CPU where the steal time of each is known. A total over CPUs of which only some bear it out is told
     /// in two rows. A foreign thread goes with the name of its process, the timer's interrupt is the tick where
-    /// it is one, and labels of series are in the words of [`shown_label`].
+    /// it is one, and labels of series are as [`Run::label_of`] says.
     #[must_use]
     pub fn as_shown(&self) -> Self {
         let names = Names::of(self);
@@ -100,8 +99,8 @@ impl Run {
             let stalls = self.threads.is_empty() || !any_gap;
             finding.text = shown_finding(&finding.text, stalls);
         }
-        for series in &mut run.series {
-            series.label = shown_label(&series.label);
+        for (series, stored) in run.series.iter_mut().zip(&self.series) {
+            series.label = self.label_of(stored);
         }
         Names::split_total(&mut run.causes);
         run.settle_residences();

@@ -86,6 +86,7 @@ impl Series {
             tail: has_class.then(|| tail(values, values.sum() as f64, Denominator::Measured)),
             snr: has_class.then(snr),
             stationarity,
+            trust: None,
         }
     }
 

@@ -70,7 +70,7 @@ fn a_client_that_doubts_itself_limits_trust_in_a_device() {
     // What is not known of the box is another reason.
     run.device.as_mut().unwrap().sizes.iter_mut().for_each(|of| of.bounds[0].low_ns = Some(1.0));
     assert_eq!(said(&run), []);
-    let doubt = "a client of bridge (64 bytes) doubts itself: it sent late".to_owned();
+    let doubt = "through bridge, 64 bytes: it sent late".to_owned();
     run.device.as_mut().unwrap().doubts.push(doubt.clone());
     assert_eq!(said(&run), [(Level::Limited, doubt)]);
 }

@@ -298,6 +298,7 @@ fn origin() -> Origin {
             period_ns: Some(8.5),
             rates: summary().rates,
             quantiles: series().quantiles,
+            trust: None,
         }],
         worst: vec![worst()],
         warnings: vec![Warning::Interrupted],
@@ -451,6 +452,7 @@ fn series() -> Series {
             trend_p99: None,
             blocks_differ: Some(1.0),
         }),
+        trust: None,
     }
 }
 

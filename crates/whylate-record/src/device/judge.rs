@@ -452,30 +452,32 @@ fn configuration(slot: Slot, naming: Naming<'_>) -> Option<String> {
 /// The verdict on how frames get through, and the sentence that says what it follows from.
 fn verdict(slope: Option<&Slope>, link_bps: Option<f64>) -> (ForwardingKind, String) {
     let Some(slope) = slope else {
-        let why = "two sizes at least, and a bare link beside the box, are needed for a slope";
+        let why = "a slope needs two frame sizes at least, and a bare link beside the box";
         return (ForwardingKind::NotTold, why.to_owned());
     };
     let value = slope.value;
     match forwarding(slope, link_bps) {
         Judged::StoreAndForward => (
             ForwardingKind::StoreAndForward,
-            format!("latency grows by {value:.2} ns a byte, as the link takes for one"),
+            format!("latency grows by {value:.2}ns per byte, the time that the link takes for one"),
         ),
         Judged::CutThrough => (
             ForwardingKind::CutThrough,
-            format!("latency grows by {value:.2} ns a byte, much less than the link takes for one"),
+            format!(
+                "latency grows by {value:.2}ns per byte, much less than the link takes for one"
+            ),
         ),
         Judged::NotTold(WhyNot::NoRate) => (
             ForwardingKind::NotTold,
             if value > 0.0 {
                 format!(
-                    "latency grows by {value:.2} ns a byte, which is copying: a virtual link takes no time \
-                     for a byte"
+                    "latency grows by {value:.2}ns per byte: a virtual link takes no time for a byte, so this \
+                     is the time to copy it"
                 )
             } else {
                 format!(
-                    "latency does not grow with the frame size ({value:.2} ns a byte): a virtual link copies \
-                     frames and takes no time for a byte"
+                    "latency does not grow with the frame size ({value:.2}ns per byte): a virtual link takes \
+                     no time for a byte"
                 )
             },
         ),
@@ -486,8 +488,8 @@ fn verdict(slope: Option<&Slope>, link_bps: Option<f64>) -> (ForwardingKind, Str
         Judged::NotTold(WhyNot::Between) => (
             ForwardingKind::NotTold,
             format!(
-                "latency grows by {value:.3} ns a byte, with an interval that fits neither waiting for whole \
-                 frames nor not waiting"
+                "latency grows by {value:.2}ns per byte, and its interval fits neither store-and-forward nor \
+                 cut-through"
             ),
         ),
     }

@@ -422,7 +422,7 @@ impl<'a> Recording<'a> {
             let known = self.doubts.iter().any(|known| known.ends_with(reason.as_str()));
             if !known && self.doubts.len() < MOST_DOUBTS {
                 self.doubts.push(format!(
-                    "a client of {} ({} bytes) doubts itself: {reason}",
+                    "through {}, {} bytes: {reason}",
                     self.name(turn.slot),
                     turn.frame_bytes
                 ));

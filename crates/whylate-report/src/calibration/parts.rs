@@ -5,9 +5,9 @@ use whylate_model::calibration_parts::{
     BackendSlope, CalibrationParts, HeldRate, PartOf, PlantedFound,
 };
 
-use super::{interval, slope_in_words, slope_value};
+use super::slope_in_words;
 use crate::doc::Table;
-use crate::numbers::{self, ABSENT, Value, count, difference, rate, time};
+use crate::numbers::{Value, count, difference, difference_with_ends, rate, time, with_ends};
 
 /// What each backend held of each rate that it was asked for; none where that was not looked at.
 pub(super) fn rates(of: &CalibrationParts) -> Option<Table> {
@@ -30,11 +30,12 @@ pub(super) fn slopes(of: &CalibrationParts) -> Option<Table> {
     let row = |one: &BackendSlope| {
         let slope = one.slope.as_ref()?;
         let ends = slope.low.zip(slope.high);
+        let ends = ends.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high)));
+        let [value, ends] = with_ends(Value::Ratio(slope.value), ends);
         Some(vec![
             one.backend.clone(),
-            slope_value(slope),
-            numbers::interval(ends.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high))))
-                .to_string(),
+            value,
+            ends,
             difference(slope.intercept),
             slope.points.to_string(),
         ])
@@ -50,13 +51,15 @@ pub(super) fn planted(of: &CalibrationParts) -> Option<Table> {
         ["backend", "with it", "without", "difference", "95% interval", "limit without", "with"];
     let limit = |limit: &Limit| limit.percent.map_or("none".to_owned(), |of| format!("p{of}"));
     let row = |one: &PlantedFound| {
-        let ends = one.interval_ns;
+        let ends = one.interval_ns.map(|(low, high)| (Value::Time(low), Value::Time(high)));
+        let of = Value::from(one.difference_ns.map(Value::Time));
+        let [difference, ends] = difference_with_ends(of, ends);
         vec![
             one.backend.clone(),
             count(one.planted),
             count(one.unplanted),
-            one.difference_ns.map_or(ABSENT.to_owned(), difference),
-            interval(ends.map(|ends| ends.0), ends.map(|ends| ends.1)),
+            difference,
+            ends,
             limit(&one.limit_without),
             limit(&one.limit_with),
         ]

@@ -201,7 +201,7 @@ fn unsupported(percent: f64, letter: &str, side: &Shown) -> String {
     let higher = if own { String::new() } else { format!(", and so p{percent} is not") };
     format!(
         "p{} is not supported by side {letter}{higher}: its {} samples are worth {} independent \
-         ones, and it takes {}",
+         ones, and {} are needed",
         lowest.percent,
         count(side.n),
         count(lowest.n_eff.round() as u64),

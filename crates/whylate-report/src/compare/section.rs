@@ -10,7 +10,7 @@ use super::{
 };
 use crate::doc::{Block, Document, Picture, Section, Table, Warning, Where};
 use crate::first;
-use crate::numbers::{self, ABSENT, Cell, Value, count, p_value, percent, rate};
+use crate::numbers::{self, ABSENT, Cell, Value, count, p_value, rate};
 use crate::series::at_least;
 
 /// Runs of a side that are named; the others are counted.
@@ -226,11 +226,10 @@ fn row(
         (_, None) => without.to_owned(),
     };
     let by = Value::from(spread.map(|d| Value::Time(d.difference)));
-    let by = Cell::from(by).signed();
     let ends = spread.map(|d| d.interval);
     let ends = ends.map(|(low, high)| (Value::Time(low), Value::Time(high)));
-    let ends = numbers::interval(ends).signed();
-    [name.into(), a.into(), b.into(), by, ends, words.into()]
+    let by = Cell::from(by).within(ends).signed();
+    [name.into(), a.into(), b.into(), by.alone(), by.ends(), words.into()]
 }
 
 /// With one run a side a difference is one of those two runs.
@@ -263,7 +262,7 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
         ));
     }
     if let Some(lost) = &compared.lost_share {
-        let shown = [lost.before, lost.after].map(percent);
+        let shown = sides(lost, Value::Share).map(|of| of.to_string());
         notes.push(number("lost share of the elapsed time", &shown, lost, POINTS));
     }
     notes.extend(compared.causes.as_ref().map(of_causes));
@@ -291,7 +290,7 @@ fn of_causes(of: &CauseChange) -> String {
         CauseChange::Shown { cause, share, is_largest, .. } => {
             let most = if *is_largest { "most of the change by cause" } else { "change by cause" };
             let what = format!("{most}: {cause}");
-            number(&what, &[share.before, share.after].map(percent), share, POINTS)
+            number(&what, &sides(share, Value::Share).map(|of| of.to_string()), share, POINTS)
         }
         CauseChange::NotShown => {
             "no cause is shown to have taken another share of the time".to_owned()
@@ -334,6 +333,11 @@ fn between(compared: &Compared) -> Option<String> {
             words.join(", ")
         )
     })
+}
+
+/// Both sides of a number, with no fewer places than their difference.
+pub(crate) fn sides(of: &NumberDifference, value: fn(f64) -> Value) -> [Cell; 2] {
+    [of.before, of.after].map(|side| Cell::from(value(side)).compared(of.difference.interval))
 }
 
 fn number(

@@ -15,9 +15,10 @@ pub(super) fn of(side: &[Loaded], name: &str, measured: &Measured) -> Shown {
     let first = side.iter().find_map(|run| run.series(name));
     let told = side.iter().filter_map(|run| run.series(name));
     let text = |pick: fn(&Series) -> &String| first.map_or(String::new(), |of| pick(of).clone());
+    let label = side.iter().find_map(|run| Some(run.run.label_of(run.series(name)?)));
     let identity = Identity {
         name: name.to_owned(),
-        label: text(|of| &of.label),
+        label: label.unwrap_or_default(),
         paper_row: None,
         from: text(|of| &of.from),
         to: text(|of| &of.to),

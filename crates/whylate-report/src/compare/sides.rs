@@ -245,8 +245,7 @@ impl OnePair<'_> {
         if let Some(what) = self.trusts().find_map(|trust| trust.stale.clone()) {
             cautions.push(Caution::StaleCalibration { series: series.clone(), what });
         }
-        let reach = |trust: &Trust| trust.limit_percent.unwrap_or(0.0);
-        if let Some(least) = self.trusts().min_by(|a, b| reach(a).total_cmp(&reach(b))) {
+        if let Some(least) = self.trusts().min_by(|a, b| a.reach().total_cmp(&b.reach())) {
             let percent = least.limit_percent;
             cautions.push(Caution::BeyondTrust { series: series.clone(), percent });
         }

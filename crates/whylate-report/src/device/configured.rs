@@ -3,10 +3,9 @@
 use whylate_model::device::{Bought, Device};
 
 use super::way;
-use crate::calibration::interval;
 use crate::configuration;
 use crate::doc::Table;
-use crate::numbers::{ABSENT, difference};
+use crate::numbers::{Value, difference_with_ends};
 
 /// How the table is to be read.
 pub(super) const BOUGHT: &str = "Saved: a percentile under the first configuration less that under this one, \
@@ -24,11 +23,14 @@ pub(super) fn bought(of: &Device) -> Option<Table> {
             Some(saved) if saved > 0.0 => "saves",
             Some(_) => "costs",
         };
+        let [saved, low, high] =
+            [one.saved_ns, one.low_ns, one.high_ns].map(|of| Value::from(of.map(Value::Time)));
+        let [saved, ends] = difference_with_ends(saved, Some((low, high)));
         vec![
             format!("{} B {}", one.frame_bytes, way(Some(&one.configuration), one.direction)),
             format!("p{}", one.percent),
-            one.saved_ns.map_or(ABSENT.to_owned(), difference),
-            interval(one.low_ns, one.high_ns),
+            saved,
+            ends,
             claim.to_owned(),
         ]
     };
@@ -75,7 +77,7 @@ mod tests {
         assert_eq!(table.caption, "What a configuration buys against local");
         assert_eq!(
             table.rows[0],
-            ["64 B inbound, local+isolset", "p99.9", "+5 µs", "+4.0 to +6.0 µs", "saves"]
+            ["64 B inbound, local+isolset", "p99.9", "+5.0 µs", "+4.0 to +6.0 µs", "saves"]
         );
         let claims: Vec<String> = table.rows.iter().map(|row| row[4].to_string()).collect();
         assert_eq!(claims, ["saves", "neither", "costs", "n too small"]);

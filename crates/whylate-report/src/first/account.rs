@@ -11,7 +11,7 @@ use crate::doc::Section;
 use crate::terminal::Style;
 
 /// Where the rest is of what has no run directory.
-const NO_DIRECTORY: &str = "--full and --format json have every counter; -o DIR keeps a run";
+const NO_DIRECTORY: &str = "--full or --format json has every counter; -o DIR keeps a run";
 
 /// The account of a program that answers or carries what others send.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,8 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
 /// With what its warnings say of it.
 pub(super) fn without_run(of: Account, style: Style) -> Screen {
     let trust = trusted::of_warnings(of.warnings());
-    let (trust, advice) = trusted::others_once(trust.unwrap_or_default(), of.warnings());
+    let (trust, advice) =
+        trusted::others_once(trust.unwrap_or_default(), of.warnings(), Warning::advice);
     let trust = (!trust.reasons.is_empty()).then_some(trust);
     let whole = super::whole(|| of.whole());
     Screen { trust, advice, whole, more: vec![NO_DIRECTORY.to_owned()], ..of.screen(style) }

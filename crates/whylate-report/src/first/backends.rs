@@ -135,11 +135,18 @@ fn table(run: &Run, of: &Backends) -> Table {
         let mut saved = crate::backends::supported(run, of, row);
         let saved = saved.find(|saved| (saved.percent - MEDIAN).abs() < 1e-9);
         let time = saved.map_or_else(|| Cell::from(Value::Absent), saving);
-        let ratio = Value::from(saved.map(|of| Value::Ratio(of.ratio)));
+        let ratio = saved.map_or_else(
+            || Cell::from(Value::Absent),
+            |of| {
+                let ends =
+                    of.ratio_interval.map(|(low, high)| (Value::Ratio(low), Value::Ratio(high)));
+                Cell::from(Value::Ratio(of.ratio)).within(ends).alone()
+            },
+        );
         let quantiles = PERCENTS.map(|percent| quantile(run, row, percent));
         let label = Cell::from(crate::backends::name(row));
         let [p50, p99] = quantiles;
-        table.row([label, p50, p99, time.clone(), time.ends(), ratio.into(), claim(row).into()]);
+        table.row([label, p50, p99, time.clone(), time.ends(), ratio, claim(row).into()]);
     }
     table
 }

@@ -5,7 +5,7 @@ use whylate_model::difference::{Difference, HOST_NAME};
 use whylate_model::series::{Definition, shown_label};
 
 use super::{Screen, trusted};
-use crate::compare::section::footnotes;
+use crate::compare::section::{footnotes, sides};
 use crate::compare::{
     CauseChange, Caution, Compared, Comparison, NumberDifference, Pair, PairResult, Verdict,
     allowed_by, renamed,
@@ -143,7 +143,7 @@ fn row_name(of: &Comparison, pair: &Pair) -> String {
 /// What a pair is about, in the words of the field.
 fn name(pair: &Pair) -> String {
     let label = shown_label(pair.before.label.trim());
-    let begins = [("stalls, ", ""), ("and skipped", "wake-up latency")];
+    let begins = [("stalls, ", ""), ("all due wake-ups", "wake-up latency")];
     let begin = begins.iter().find_map(|(of, name)| Some((label.strip_prefix(of)?, name)));
     let name = begin.map_or_else(|| label.clone(), |(rest, name)| format!("{name}{rest}"));
     Printable(&name).to_string()
@@ -182,7 +182,7 @@ fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
 }
 
 fn lost_share(who: Told, lost: &NumberDifference) -> Sentence {
-    let [a, b] = [lost.before, lost.after].map(Value::Share);
+    let [a, b] = sides(lost, Value::Share);
     let by = table::difference(&lost.difference, Value::Share);
     let ends = Sentence::unitless(by.ends());
     let by = sentence![" (", Sentence::unitless(by), " points, 95% CI ", ends, ")."];

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use whylate_model::Printable;
 use whylate_model::origin::{Origin, Share};
 use whylate_model::run::Run;
 use whylate_model::series::{Definition, Series};
+use whylate_model::{Nanos, Printable};
 
 use super::merge::{between, headline, left_out, recordings};
 use super::{COMPARE, Screen, checkup, compare, rtt, series, switch_cost, trusted};
@@ -14,6 +14,7 @@ use crate::numbers::{Cell, Value};
 use crate::render::shorter;
 use crate::spans::{Name, Sentence, Told, sentence};
 use crate::terminal::Style;
+use crate::trusted::{is_beyond, is_beyond_in};
 
 /// Percentiles by which recordings of requests are told apart: the first that all of them show.
 const PERCENTS: [f64; 2] = [99.0, 50.0];
@@ -45,10 +46,11 @@ pub(super) fn of_requests(run: &Run, style: Style) -> Screen {
         return Screen::default();
     };
     let over = sentence![rtt::capital(what), " over ", runs(run), ": "];
-    let first = sentence![over, series::said(times), "; ", rtt::lost(&flow.packets), "."];
+    let first = sentence![over, series::said_in(run, times), "; ", rtt::lost(&flow.packets), "."];
     let answer = std::iter::once(first).chain(apart(run, times, &PERCENTS, None)).collect();
-    let notes = rtt::departures(run, flow).iter().map(Sentence::said).collect();
     let tables = vec![rtt::latency(run, style), of_each(run, times)];
+    let departures = rtt::departures(run, flow).map(|of| of.said());
+    let notes = rtt::beyond(&tables).into_iter().chain(departures).collect();
     Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
@@ -150,7 +152,7 @@ pub(super) fn of_others(run: &Run, style: Style) -> Screen {
         sentence!["Over ", runs(run), ", ", rtt::headline(run, flow)]
     } else {
         let what = Name::cut(first.label.trim(), SAID).begins(trusted::upper);
-        sentence![what, over, ": ", series::said(first), "."]
+        sentence![what, over, ": ", series::said_in(run, first), "."]
     };
     let apart = apart(run, first, &PERCENTS, None).filter(|_| came.is_none());
     let answer = std::iter::once(said).chain(apart).collect();
@@ -161,12 +163,14 @@ pub(super) fn of_others(run: &Run, style: Style) -> Screen {
     let heads: Vec<&str> = head.iter().map(String::as_str).collect();
     let mut table = Table::new("", &heads);
     for of in &all {
-        let values = percents.iter().map(|percent| series::at(of, *percent));
-        let ends = [series::max(of), Value::Count(of.n).into()];
+        let marked = |cell: Cell, percent| cell.marked(is_beyond(run, &of.name, percent));
+        let values = percents.iter().map(|percent| marked(series::at(of, *percent), *percent));
+        let ends = [marked(series::max(of), series::TAIL), Value::Count(of.n).into()];
         table.row([label(of).into(), series::min(of)].into_iter().chain(values).chain(ends));
     }
     let tables = vec![table, of_each(run, first)];
-    Screen { answer, tables, more: vec![COMPARE.to_owned()], ..Screen::default() }
+    let notes = rtt::beyond(&tables).into_iter().collect();
+    Screen { answer, tables, notes, more: vec![COMPARE.to_owned()], ..Screen::default() }
 }
 
 /// How many recordings.
@@ -193,11 +197,16 @@ fn apart(run: &Run, of: &Series, percents: &[f64], how: Option<&'static str>) ->
     };
     let known = percents.iter().find_map(|percent| Some((percent, values(*percent)?)));
     let (percent, values) = known.filter(|(_, values)| values.len() > 1)?;
-    let [low, high] = [values.iter().min()?, values.iter().max()?].map(|of| Cell::from(*of));
+    let of_shares = shares.iter().map(|(_, share)| is_beyond_in(share, *percent));
+    let mut all: Vec<(Nanos, bool)> = values.into_iter().zip(of_shares).collect();
+    all.sort_unstable();
+    let marked = |(value, beyond): &(Nanos, bool)| Cell::from(*value).marked(*beyond);
+    let [low, high] = [all.first().map(marked)?, all.last().map(marked)?];
     let how = how.map(|how| sentence![" (", how, ")"]);
     let what = sentence![Told::of(series::name(*percent)), how];
     Some(if low.said() == high.said() {
-        sentence!["Each run by itself has a ", what, " of ", low, "."]
+        // Of two that are equal the one that is marked comes last.
+        sentence!["Each run by itself has a ", what, " of ", high, "."]
     } else {
         sentence!["The ", what, " of the runs lies between ", low, " and ", high, "."]
     })
@@ -212,13 +221,14 @@ fn of_each(run: &Run, of: &Series) -> Table {
     });
     let mut table = Table::new("", &["runs", "samples", "p50", "p99", "max"]);
     for (origin, share) in rows {
-        let at = |percent| series::of_quantiles(&share.quantiles, percent);
+        let beyond = |percent: f64| is_beyond_in(share, percent);
+        let at = |percent| series::of_quantiles(&share.quantiles, percent).marked(beyond(percent));
         table.row([
             Cell::from(Printable(&origin.directory).to_string()),
             Value::Count(share.n).into(),
             at(MEDIAN),
             at(PERCENTS[0]),
-            share.max.into(),
+            Cell::from(share.max).marked(beyond(series::TAIL)),
         ]);
     }
     table

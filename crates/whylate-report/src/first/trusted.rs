@@ -19,8 +19,11 @@ pub(super) const NONE_INJECTED: &str = "the self-test injected no interruption";
 pub(super) fn others_once(
     mut trust: Trust,
     warnings: &[Warning],
+    advised: impl Fn(&Warning) -> String,
 ) -> (Trust, Vec<(String, String)>) {
-    let mut advice = advice(warnings);
+    let of = |warning: &Warning| (warning.to_string(), last_sentence(&advised(warning)));
+    let mut advice: Vec<(String, String)> = warnings.iter().map(of).collect();
+    trust.reasons.retain(|reason| !follows(&reason.what, warnings));
     for same in [true, false] {
         let is_one =
             |of: &&Warning| matches!(of, Warning::AnotherRun { same_cpu, .. } if *same_cpu == same);
@@ -50,7 +53,7 @@ pub(super) fn others_once(
 const WITHOUT_WARNING: [(&str, &str); 7] = [
     (
         "of the lost time has no kernel event",
-        "Look for its cause with hwlatdetect, or on the hypervisor's side.",
+        "For time with no kernel event look at the hypervisor's side, or run hwlatdetect.",
     ),
     ("do not bound p99", "Run longer (--duration)."),
     (" jobs of thread ", "Run longer (--duration)."),
@@ -60,10 +63,20 @@ const WITHOUT_WARNING: [(&str, &str); 7] = [
     (NONE_INJECTED, "Record it again as root, and let it end by itself."),
 ];
 
-/// What to do about each reason that a warning gave: the last sentence of its advice.
-fn advice(warnings: &[Warning]) -> Vec<(String, String)> {
-    let of = |warning: &Warning| (warning.to_string(), last_sentence(&warning.advice()));
-    warnings.iter().map(of).collect()
+/// Does it follow from another reason, about which something can be done? Where no CPU was left for whylate's own
+/// threads, they ran where requests were sent or answered.
+fn follows(what: &str, warnings: &[Warning]) -> bool {
+    let is_own = |of: &Warning| matches!(of, Warning::OwnThreadsInTheWay { .. });
+    warnings.contains(&Warning::NoHousekeepingCpu)
+        && warnings.iter().any(|of| is_own(of) && of.to_string() == what)
+}
+
+/// Is it all that an answer says already? `58% of the lost time has no kernel event` is said by `Of that, 58% has no
+/// kernel event`.
+pub(super) fn is_said(what: &str, answer: &str) -> bool {
+    let Some((share, rest)) = what.split_once(" of the lost time ") else { return false };
+    let fact = rest.split_once(',').map_or(rest, |(fact, _)| fact);
+    answer.contains(&format!("{share} {fact}"))
 }
 
 /// What to do stands at the end of an advice.

@@ -5,7 +5,6 @@
 //! are left to the recordings.
 
 use whylate_model::breakdown::Breakdown;
-use whylate_model::calibration::Trust;
 use whylate_model::flow::{Asked, Departures, Flow, OfRecording, Pacing, Process, ProcessVerdict};
 use whylate_model::identity::{Component, Identity};
 use whylate_model::run::Run;
@@ -14,6 +13,7 @@ use whylate_model::tail::Tail;
 use whylate_model::{Hertz, Nanos};
 
 use super::breakdown;
+use crate::trusted;
 
 /// The flows so far.
 #[derive(Debug, Default)]
@@ -140,7 +140,7 @@ impl Summed {
         (self.flow.way.frames, self.flow.way.costs) = (None, None);
         self.flow.way.resolved_in = None;
         self.flow.tail = None;
-        self.flow.trust = self.flow.trust.take().zip(flow.trust.clone()).map(less_trusted);
+        self.flow.trust = trusted::less(self.flow.trust.take(), flow.trust.clone());
         let both = self.flow.breakdown.take().zip(taken_apart(flow, rate));
         self.flow.breakdown =
             both.and_then(|(sum, more)| breakdown::add(*sum, *more).map(Box::new));
@@ -155,6 +155,10 @@ impl Summed {
         let process = Process { lateness_p999: flow.lateness_p999(series), ..process.clone() };
         let per_second = seconds.map(|seconds| *in_time as f64 / seconds);
         flow.departures = Departures { per_second, process, ..flow.departures.clone() };
+        // The series know how many recordings were calibrated, and those of flows that stayed apart.
+        let times = flow.response.as_ref().or(flow.service.as_ref());
+        let of_times = series.iter().find(|of| Some(&of.name) == times);
+        flow.trust = of_times.and_then(|of| of.trust.clone()).or(flow.trust);
         flow
     }
 }
@@ -169,13 +173,6 @@ fn worse(one: ProcessVerdict, other: ProcessVerdict) -> ProcessVerdict {
         Saturated => 4,
     };
     if rank(other) > rank(one) { other } else { one }
-}
-
-/// Of two calibrations the one that trusts less; what either says of being stale stays.
-fn less_trusted((sum, more): (Trust, Trust)) -> Trust {
-    let reach = |trust: &Trust| trust.limit_percent.unwrap_or(0.0);
-    let (less, other) = if reach(&more) < reach(&sum) { (more, sum) } else { (sum, more) };
-    Trust { stale: less.stale.clone().or(other.stale), ..less }
 }
 
 /// What a turn may take is found out by each recording for itself: the sum has the largest.
@@ -295,6 +292,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_sum_is_trusted_as_far_as_the_least_of_its_recordings() {
+        use whylate_model::calibration::Trust;
+
         use crate::trusted::tests::trust;
         let with = |limit: Option<f64>, stale: Option<&str>| {
             let trust = Trust { stale: stale.map(str::to_owned), ..trust(limit) };
@@ -312,8 +311,12 @@ pub(crate) mod tests {
         let both = sum(&[far.clone(), near]).unwrap();
         assert_eq!((both.limit_percent, both.stale.as_deref()), (Some(99.0), Some("kernel")));
         assert_eq!(sum(&[far.clone(), with(None, None)]).unwrap().limit_percent, None);
+        // What one of them may not be trusted for is in the sum, too, whatever is known of the others.
         let unknown = Run { flows: vec![flow(1_000, ProcessVerdict::Held)], ..recorded() };
-        assert_eq!(sum(&[far, unknown]), None);
+        for both in [[far.clone(), unknown.clone()], [unknown.clone(), far]] {
+            assert_eq!(sum(&both).unwrap().limit_percent, Some(99.99));
+        }
+        assert_eq!(sum(&[unknown.clone(), unknown]), None);
         let stale = |what| with(Some(99.0), Some(what));
         let of_equals = sum(&[stale("first"), stale("second")]).unwrap();
         assert_eq!(of_equals.stale.as_deref(), Some("first"));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use whylate_model::calibration::Trust;
 use whylate_model::directory::{RUN_FILE, RunDir};
 use whylate_model::hlog::HISTOGRAM_FILE;
 use whylate_model::identity::Identity;
@@ -16,6 +17,7 @@ use super::spread::across_cpus;
 use super::{MOST_ORIGINS, MOST_SERIES, Request, distrust, skipped};
 use crate::compare::unlike;
 use crate::error::{ReportError, Unlike};
+use crate::trusted;
 
 /// Longest gaps kept of one recording before the longest of all are known.
 const WORST_OF_ONE: usize = 3;
@@ -246,8 +248,12 @@ fn origins(mut run: Run, directory: &str, across_cpus: bool) -> Vec<Origin> {
             let first = &mut run.origins[0].verdict;
             distrust(first, format!("in the sum `{directory}`, {reason}"));
         }
+        let own = trusts_of_the_sum(&run);
         for origin in &mut run.origins {
             origin.segments = Vec::new();
+            for share in &mut origin.series {
+                share.trust = own.get(&share.series).cloned().or(share.trust.take());
+            }
             for problem in &run.files.problems {
                 distrust(&mut origin.verdict, format!("in the sum `{directory}`, {problem}"));
             }
@@ -299,6 +305,44 @@ fn reasons_of_the_sum(run: &Run) -> Vec<String> {
     run.verdict.reasons().iter().filter(is_own).cloned().collect()
 }
 
+/// How far a sum of an older release is trusted, by series, which does not say it of its recordings: each of them
+/// may be the one that is trusted so little.
+fn trusts_of_the_sum(run: &Run) -> BTreeMap<String, Trust> {
+    let mut shares = run.origins.iter().flat_map(|origin| &origin.series);
+    if shares.any(|share| share.trust.is_some()) {
+        return BTreeMap::new();
+    }
+    let of = |series: &Series| {
+        Some((series.name.clone(), trusted::of_series(run, &series.name)?.clone()))
+    };
+    run.series.iter().filter_map(of).collect()
+}
+
+/// Trusts each series of the sum as far as that of its recordings which is trusted least.
+pub(super) fn trust(series: &mut [Series], origins: &[Origin]) {
+    struct Known {
+        least: Option<Trust>,
+        with: usize,
+        of: usize,
+    }
+    let mut all: BTreeMap<&str, Known> = BTreeMap::new();
+    for share in origins.iter().flat_map(|origin| &origin.series) {
+        let known = all.entry(&share.series).or_insert(Known { least: None, with: 0, of: 0 });
+        known.with += usize::from(share.trust.is_some());
+        known.of += 1;
+        known.least = trusted::less(known.least.take(), share.trust.clone());
+    }
+    for one in series {
+        let Some(Known { least: Some(mut least), with, of }) = all.remove(one.name.as_str()) else {
+            continue;
+        };
+        if with < of {
+            least.other.push(format!("{} of {of} recordings without a calibration", of - with));
+        }
+        one.trust = Some(least);
+    }
+}
+
 /// One share of each series: the CPUs of a recording together where they have one name in the sum.
 fn joined(shares: Vec<Share>) -> Vec<Share> {
     let mut joined: Vec<Share> = Vec::with_capacity(shares.len());
@@ -335,6 +379,7 @@ fn share(run: &Run, series: &Series, across_cpus: bool) -> Share {
         period_ns: gaps.map(|gaps| gaps.period_ticks * 1e9 / run.clock.hz.0),
         rates: gaps.map(|gaps| gaps.rates.clone()).unwrap_or_default(),
         quantiles: series.quantiles.clone(),
+        trust: trusted::of_series(run, &series.name).cloned(),
     }
 }
 

@@ -219,6 +219,7 @@ impl<'a> Merging<'a> {
         leave_out_short(&mut origins, &gaps);
         keep_the_longest(&mut origins);
         let totals = self.causes.finish(&gaps);
+        inputs::trust(&mut series, &origins);
         let flows = self.flows.finish(&series);
         let hosts: Vec<&_> = origins.iter().map(|origin| &origin.host).collect();
         let clocks: Vec<&_> = origins.iter().map(|origin| &origin.clock).collect();

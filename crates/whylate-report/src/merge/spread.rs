@@ -19,6 +19,8 @@ use whylate_model::series::{Quantile, Series, summary};
 use whylate_stats::dependence::Exceedances;
 use whylate_stats::{Histogram, quantile, rate, student};
 
+use crate::trusted;
+
 /// Standard errors from end to end of a 95 % interval.
 const ENDS_APART: f64 = 2.0 * 1.959_964;
 
@@ -292,6 +294,7 @@ pub(super) fn across_cpus(mut one: Share, other: &Share) -> Share {
     one.n = one.n.saturating_add(other.n);
     one.left_out = one.left_out.saturating_add(other.left_out);
     one.max = one.max.max(other.max);
+    one.trust = trusted::less(one.trust.take(), other.trust.clone());
     // Those of both together are not known before their histograms are read.
     (one.p50, one.p99, one.p999) = (None, None, None);
     one.quantiles.clear();
@@ -368,6 +371,7 @@ mod tests {
             period_ns: None,
             rates: independent(&lengths, elapsed),
             quantiles: Vec::new(),
+            trust: None,
         }
     }
 

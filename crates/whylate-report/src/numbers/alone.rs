@@ -47,6 +47,20 @@ pub(crate) fn between(low: Option<Value>, high: Option<Value>) -> String {
     Cell::from(Value::Absent).within(Some((low, high))).ends().to_string()
 }
 
+/// A number and its interval, which stand in two columns: both with the digits that the interval supports.
+pub(crate) fn with_ends(of: Value, ends: Option<(Value, Value)>) -> [String; 2] {
+    apart(&Cell::from(of).within(ends))
+}
+
+/// The same of a difference, which has its sign.
+pub(crate) fn difference_with_ends(of: Value, ends: Option<(Value, Value)>) -> [String; 2] {
+    apart(&Cell::from(of).within(ends).signed())
+}
+
+fn apart(of: &Cell) -> [String; 2] {
+    [of.alone().to_string(), of.ends().to_string()]
+}
+
 /// A number with the places behind the point that it is known to, and how well that is, each with this unit:
 /// `2,445.4302 ± 0.0008 MHz`.
 pub(crate) fn known_to(of: f64, to_each_side: f64, unit: &str) -> String {

@@ -197,8 +197,12 @@ impl Cell {
         if self.is_unresolved() {
             return self.unresolved(place, USUAL_PLACES);
         }
-        let digits =
-            Digits::of(&self.value, self.interval.as_ref(), place, self.signed).write(&self.value);
+        let digits = Digits::of(&self.value, self.interval.as_ref(), place, self.signed);
+        let digits = match (&self.value, self.compared_to) {
+            (Value::Share(_), Some(to_each_side)) => digits.as_fine_as(to_each_side),
+            _ => digits,
+        };
+        let digits = digits.write(&self.value);
         // Nothing at least is no bound.
         let says = !digits.starts_with('≥') || digits.contains(|digit| matches!(digit, '1'..='9'));
         let digits = if says { digits } else { ABSENT.to_owned() };
@@ -304,9 +308,13 @@ impl Digits {
             (Some(low), Some(high)) => Some(low.abs().max(high.abs())),
             (low, high) => low.or(high),
         });
+        let is_below = |of: &Value| of.number().is_some_and(|of| of < 0.0);
+        let spans = interval.is_some_and(|(low, high)| is_below(low) && !is_below(high));
         let about = match (value.number(), end) {
             // A difference may be next to nothing, and known to much more than that.
-            (Some(value), Some(end)) if signed && place == Place::Alone => value.abs().max(end),
+            (Some(value), Some(end)) if (signed || spans) && place == Place::Alone => {
+                value.abs().max(end)
+            }
             (value, end) => value.or(end).unwrap_or(0.0),
         };
         // Of an interval alone its ends say what it is of.
@@ -336,6 +344,15 @@ impl Digits {
         }
         let zeros = !is_chosen(kind, place) || width.is_some();
         Self { one, unit, significant, places: places.min(supported).max(0), zeros }
+    }
+
+    /// With the places of what is known to so much on each side, where that has more.
+    fn as_fine_as(self, to_each_side: f64) -> Self {
+        let places = supported(to_each_side / self.one).min(USUAL_PLACES);
+        if places < 1 {
+            return self;
+        }
+        Self { significant: 3, places: places.max(self.places), ..self }
     }
 
     fn write(self, value: &Value) -> String {

@@ -85,6 +85,28 @@ fn a_cell_has_its_interval_its_resolution_and_its_mark() {
 }
 
 #[test]
+fn shares_that_are_compared_have_no_fewer_places_than_their_difference() {
+    for (of, low, high, text) in [
+        (0.197_2, 0.174, 0.180, "19.7%"),
+        (0.020_3, 0.174, 0.180, "2.0%"),
+        (0.020_3, 0.010_01, 0.010_07, "2.03%"),
+        // A difference that is known to whole points takes nothing from them.
+        (0.512, -0.54, -0.45, "51%"),
+        (0.016, -0.54, -0.45, "1.6%"),
+    ] {
+        assert_eq!(Cell::from(Value::Share(of)).compared((low, high)), text, "{low} to {high}");
+    }
+}
+
+#[test]
+fn a_number_whose_interval_holds_nothing_has_the_unit_of_the_interval() {
+    let ends = Some((Value::Time(-433.0), Value::Time(4_410.0)));
+    assert_eq!(with_ends(Value::Time(460.0), ends), ["<1 µs", "−0.4 to 4 µs"]);
+    let ends = Some((Value::Time(4_000.0), Value::Time(6_000.0)));
+    assert_eq!(difference_with_ends(Value::Time(5_000.0), ends), ["+5.0 µs", "+4.0 to +6.0 µs"]);
+}
+
+#[test]
 fn an_interval_whose_end_is_not_known_is_a_bound() {
     let share = |of| Some(Value::Share(of));
     assert_eq!(between(share(0.0175), share(0.0233)), "1.8–2.3%");

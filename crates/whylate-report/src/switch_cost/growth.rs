@@ -4,7 +4,7 @@ use whylate_model::switch_cost::{Beyond, Growth, SwitchCost, Trend};
 
 use super::size;
 use crate::doc::Table;
-use crate::numbers::{ABSENT, Value, between, number, p_value, time};
+use crate::numbers::{ABSENT, Value, number, p_value, time, with_ends};
 
 /// How the table is to be read.
 pub(super) const GROWTH: &str = "The mean penalty of each working set beyond the first-level cache less \
@@ -21,11 +21,11 @@ pub(super) fn growth(found: &SwitchCost) -> Option<Table> {
 }
 
 fn row(beyond: &Beyond) -> Vec<String> {
-    let (more, interval) = match beyond.more {
-        None => (ABSENT.to_owned(), ABSENT.to_owned()),
+    let [more, interval] = match beyond.more {
+        None => [ABSENT, ABSENT].map(str::to_owned),
         Some(more) => {
             let (low, high) = more.interval_ns;
-            (time(more.mean_ns), between(Some(Value::Time(low)), Some(Value::Time(high))))
+            with_ends(Value::Time(more.mean_ns), Some((Value::Time(low), Value::Time(high))))
         }
     };
     let grows = match &beyond.reason {

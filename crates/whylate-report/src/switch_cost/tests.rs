@@ -202,7 +202,7 @@ fn each_kind_has_its_times_and_what_the_kernel_says_of_them() {
             "threads, involuntary",
             "1,000",
             "3 µs",
-            "5 µs",
+            "5.0 µs",
             "4.8–5.2 µs",
             "5.0%",
             "5.1 µs",
@@ -235,7 +235,7 @@ fn penalties_stand_beside_the_switch_in_them_and_the_refill() {
     // With the kernel's quanta the switch inside is the involuntary one.
     assert_eq!(
         rows[0],
-        ["16 KiB", "15 of 20", "−300 ns", "−1.2 to 0.6 µs", "−5.3 µs", "8 µs", "no"]
+        ["16 KiB", "15 of 20", "−0.3 µs", "−1.2 to 0.6 µs", "−5.3 µs", "8 µs", "no"]
     );
     assert_eq!(rows[1][4..], ["4.5 µs", "8 µs", "yes"]);
     assert_eq!(rows[2][..4], ["8 MiB", "15 of 20", "–", "–"]);

@@ -23,6 +23,7 @@ mod service;
 mod shell;
 mod switch_cost;
 mod switch_runner;
+mod text_and_json;
 mod threads;
 mod wake;
 mod watch;
@@ -31,6 +32,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::ArgMatches;
 use serde::Serialize;
 use whylate_host::last_run;
 use whylate_load::Kind;
@@ -43,7 +45,7 @@ use whylate_record::{Recorded, progress::Progress};
 use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::{Letters, Percentiles, Place, Style, Traced};
 
-use crate::cli::{Cli, Command, Common, Format, Shape};
+use crate::cli::{Cli, Command, Common, Format};
 use crate::out::{self, say};
 use crate::parse::SHORTEST;
 use crate::stopping::Stopping;
@@ -110,40 +112,9 @@ fn within(limit: Option<Nanos>, name: &str, duration: Nanos) -> Result<()> {
     }
 }
 
-/// Refuses what chooses from the text of a report where JSON is printed, which has everything.
-fn refuse_beside_json(cli: &Cli) -> Result<()> {
-    let common = |of: &Common| (of.format == Format::Json, of.percentiles.is_some(), of.full);
-    let (json, percentiles, full) = match &cli.command {
-        None => common(&cli.checkup.common),
-        Some(Command::Gaps(of)) => common(&of.common),
-        Some(Command::Wake(of)) => common(&of.common),
-        Some(Command::Threads(of)) => common(&of.common),
-        Some(Command::Rta(of)) => common(&of.common),
-        Some(Command::SwitchCost(of)) => common(&of.common),
-        Some(Command::Rtt(of)) => common(&of.common),
-        Some(Command::Device(of)) => common(&of.common),
-        Some(Command::Calibrate(of)) => {
-            (of.format == Format::Json, of.percentiles.is_some(), of.full)
-        }
-        Some(Command::Watch(of)) => (of.format == Format::Json, of.percentiles.is_some(), of.full),
-        Some(Command::Merge(of)) => (of.format == Format::Json, of.percentiles.is_some(), of.full),
-        Some(Command::Report(of)) => (of.format == Format::Json, of.percentiles.is_some(), of.full),
-        Some(Command::Paper(of)) => (of.format == Format::Json, false, of.full),
-        Some(Command::Compare(of)) => (of.format == Shape::Json, false, of.full),
-        Some(_) => return Ok(()),
-    };
-    let given = [(percentiles, "--percentiles"), (full, "--full")];
-    match given.iter().find(|(given, _)| json && *given) {
-        None => Ok(()),
-        Some((_, name)) => Err(Refused::because(format!(
-            "{name} chooses from the text of a report, and JSON has everything: leave {name} out"
-        ))),
-    }
-}
-
 /// Runs what the command line asks for.
-pub(crate) fn run(cli: Cli) -> Result<Exit> {
-    refuse_beside_json(&cli)?;
+pub(crate) fn run(cli: Cli, words: &ArgMatches) -> Result<Exit> {
+    text_and_json::refuse(words)?;
     match cli.command {
         None => checkup::run(&cli.checkup),
         Some(Command::Gaps(options)) => gaps::run(&options),
@@ -360,7 +331,7 @@ fn quick(time: Nanos, quick: bool) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
 
@@ -369,6 +340,18 @@ mod tests {
         let words = shlex::split(line).expect("words of a shell");
         let cli = Cli::try_parse_from(std::iter::once("whylate".to_owned()).chain(words));
         cli.expect("it is understood").command.expect("a command")
+    }
+
+    #[test]
+    fn a_cpu_for_housekeeping_is_advised_for_the_commands_that_take_one() {
+        let program = Cli::command();
+        let takes =
+            |of: &&clap::Command| of.get_arguments().any(|arg| arg.get_id() == "housekeeping");
+        let mut taking: Vec<&str> =
+            program.get_subcommands().filter(takes).map(clap::Command::get_name).collect();
+        taking.sort_unstable();
+        assert_eq!(taking, whylate_model::commands::WITH_HOUSEKEEPING);
+        assert!(takes(&&program), "the check-up");
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn claim(saved: &Saved, control: Option<&Saved>, rates: Option<(f64, f64)>) -> C
     }
     let rounds = saved.rounds.min(control.map_or(0, |control| control.rounds)) as usize;
     if rounds < FEWEST {
-        return nothing(format!("{rounds} rounds of both, and it takes {FEWEST}"));
+        return nothing(format!("only {rounds} rounds have both, and {FEWEST} are needed"));
     }
     match control.and_then(Saved::half_width) {
         Some(width) if width <= CLOSE => (),

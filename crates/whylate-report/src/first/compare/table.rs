@@ -6,6 +6,7 @@ use super::super::layout::{APART, COLUMNS, LABEL};
 use super::super::names::apart;
 use super::super::series;
 use super::{Known, row_name};
+use crate::compare::section::sides;
 use crate::compare::{
     Caution, Compared, Comparison, NumberDifference, PairResult, RateDifference, Shown, Spread,
     TIMED_OUT, Verdict,
@@ -154,11 +155,12 @@ fn rows(comparison: &Comparison, pairs: &[Known]) -> Vec<Row> {
 }
 
 fn number(what: String, of: &NumberDifference, unit: fn(f64) -> Value) -> Row {
+    let [before, after] = sides(of, unit);
     Row {
         what,
         which: String::new(),
-        before: unit(of.before).into(),
-        after: unit(of.after).into(),
+        before,
+        after,
         difference: difference(&of.difference, unit),
         change: word(of.verdict),
     }

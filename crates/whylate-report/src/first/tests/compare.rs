@@ -316,7 +316,7 @@ fn of_many_cpus_the_one_that_changed_most_stands_first_and_the_others_are_counte
         let screen = screen(&of_cpus(&one, many));
         let worst = format!("CPU {} lost more in B: ", many - 1);
         assert!(screen.starts_with(&worst), "{screen}");
-        assert!(screen.contains("\nLimit exceeded: "), "{screen}");
+        assert!(screen.contains("Limit exceeded: "), "{screen}");
         let rows = screen.lines().filter(|line| line.starts_with("CPU ")).count() as u32 - 1;
         let more = format!("and {} more: --full", many - rows);
         assert_eq!(screen.contains(&more), many > rows, "{screen}");

@@ -154,3 +154,30 @@ fn a_reason_that_the_answer_gives_leaves_its_advice_beside_the_trust() {
     run.flows[0].trust = None;
     assert_eq!(told(&run), format!("limited. {advice}"));
 }
+
+#[test]
+fn lost_time_that_the_answer_names_is_no_second_reason_beside_the_trust() {
+    let screen = shown(&kept("after").1, style());
+    let (answer, trust) = screen.split_once("Trust: ").unwrap();
+    assert!(answer.contains("58% has no kernel event"), "planted: {screen}");
+    assert!(!trust.contains("58%") && !trust.contains("24%"), "{screen}");
+    // What to do about the reason that is left goes before what to do about those.
+    assert!(trust.contains("--warmup") && !trust.contains("hwlatdetect"), "{screen}");
+    let screen = shown(&kept("gaps-2").1, style());
+    assert!(screen.contains("Trust: limited. For time with no kernel event look"), "{screen}");
+}
+
+#[test]
+fn own_threads_that_had_no_cpu_are_one_reason_about_which_something_can_be_done() {
+    let mut run = kept("slow").1;
+    let (own, none) = ("whylate's own threads ran on", "No CPU was left for whylate's own work");
+    let told = |run: &Run| shown(run, style()).split_whitespace().collect::<Vec<_>>().join(" ");
+    let screen = told(&run);
+    assert!(!screen.contains(own) && screen.contains(none), "{screen}");
+    let whole = crate::render(&run, crate::Style::default());
+    assert!(whole.contains("whylate's own threads ran on"), "{whole}");
+    // By itself each is told.
+    run.warnings.retain(|of| *of != Warning::NoHousekeepingCpu);
+    let screen = told(&run);
+    assert!(screen.contains(own) && !screen.contains(none), "{screen}");
+}

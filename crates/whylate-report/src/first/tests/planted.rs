@@ -166,6 +166,11 @@ fn sum(kind: &str) -> Run {
 
 /// The same, where `merge` takes it.
 pub(super) fn summed(kind: &str) -> Result<Run, ReportError> {
+    summed_with(kind, |_| {})
+}
+
+/// The same with something else in the second recording.
+pub(super) fn summed_with(kind: &str, second: impl FnOnce(&mut Run)) -> Result<Run, ReportError> {
     let home = tempfile::tempdir().unwrap();
     let (kept, mut run) = kept(kind);
     let places = ["first", "second"].map(|name| home.path().join(name));
@@ -177,6 +182,7 @@ pub(super) fn summed(kind: &str) -> Result<Run, ReportError> {
     }
     run.host.hostname = "another".to_owned();
     run.origins.iter_mut().for_each(|of| of.host.hostname = "another".to_owned());
+    second(&mut run);
     RunDir::open(&places[1]).unwrap().write_run(&run).unwrap();
     let request = Request {
         directories: places.to_vec(),

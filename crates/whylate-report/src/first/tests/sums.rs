@@ -3,10 +3,12 @@
 use whylate_model::origin::{Origin, Share};
 use whylate_model::run::Run;
 
-use super::planted::summed;
+use super::planted::{summed, summed_with};
 use super::{assert_fits, assert_lines, assert_whole, shown, style};
 use crate::first::subject;
 use crate::kept::{kept, kinds};
+use crate::terminal::Style;
+use crate::trusted::tests::trust;
 
 /// What a run says that measured nothing.
 const NOTHING: &str = "Nothing was measured.";
@@ -53,6 +55,56 @@ fn a_sum_of_each_kind_that_merge_takes_says_what_was_measured() {
         }
     }
     assert_eq!(refused, REFUSED, "{why:?}");
+}
+
+/// The sum of two recordings of a kind, the second of which is not trusted from p99 on, with its first screen, its
+/// whole report and its page.
+fn with_one_distrusted(kind: &str, distrust: fn(&mut Run)) -> (Run, [String; 3]) {
+    let run = summed_with(kind, distrust).unwrap();
+    let page = crate::html::render(&kept(kind).0, &run);
+    let said = [shown(&run, style()), crate::render(&run, Style::default()), page];
+    assert_whole(&said[0]);
+    (run, said.map(|text| text.replace("\n  ", " ")))
+}
+
+#[test]
+fn a_sum_is_marked_where_one_of_its_recordings_is_not_trusted() {
+    let of_box: fn(&mut Run) = |run| {
+        for at in &mut run.device.as_mut().unwrap().sizes {
+            at.trust = Some(trust(Some(95.0)));
+        }
+    };
+    let of_flow: fn(&mut Run) = |run| run.flows[0].trust = Some(trust(Some(95.0)));
+    let of_backends: fn(&mut Run) = |run| {
+        for row in &mut run.backends.as_mut().unwrap().rows {
+            row.measured.as_mut().unwrap().trust = Some(trust(Some(95.0)));
+        }
+    };
+    for (kind, distrust) in [("device", of_box), ("rtt", of_flow), ("backends", of_backends)] {
+        let (run, [screen, full, page]) = with_one_distrusted(kind, distrust);
+        for (place, text) in [("screen", &screen), ("full", &full), ("page", &page)] {
+            assert!(text.contains("p99 ~") && !text.contains("p50 ~"), "{kind}, {place}:\n{text}");
+        }
+        assert!(screen.contains("~: not trusted: "), "{kind}:\n{screen}");
+        for text in [&full, &page] {
+            assert!(text.contains("numbers beyond p95, marked ~,"), "{kind}:\n{text}");
+            assert!(text.contains("1 of 2 recordings without a calibration"), "{kind}:\n{text}");
+        }
+        // The row of the recording that was not calibrated has no mark.
+        let rows = screen.split_once("\nruns").unwrap().1;
+        let row = |name: &str| rows.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(row("second").contains('~') && !row("first").contains('~'), "{kind}:\n{rows}");
+        let json = serde_json::to_value(&run).unwrap();
+        let of_series = json["series"].as_array().unwrap();
+        let limit = |of: &serde_json::Value| of["trust"]["limit_percent"].as_f64();
+        assert!(of_series.iter().any(|of| limit(of) == Some(95.0)), "{kind}");
+        let of_origins = [0, 1].map(|at| {
+            let shares = json["origins"][at]["series"].as_array().unwrap();
+            shares.iter().any(|of| limit(of) == Some(95.0))
+        });
+        assert_eq!(of_origins.iter().filter(|of| **of).count(), 1, "{kind}");
+        assert!(!shown(&summed(kind).unwrap(), style()).contains('~'), "{kind}");
+    }
 }
 
 /// What one of two recordings of this run added to it, had `merge` taken them.

@@ -49,6 +49,7 @@ fn share(threshold: u64, left_out: u64) -> Share {
         period_ns: Some(10.0),
         rates: Vec::new(),
         quantiles: Vec::new(),
+        trust: None,
     }
 }
 

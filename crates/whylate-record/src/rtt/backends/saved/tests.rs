@@ -119,7 +119,7 @@ fn a_wide_control_few_rounds_and_another_rate_make_no_claim_and_say_why() {
 
     let mut rows = planted(5_000.0, 0.001, 3, &mut rng);
     fill(&mut rows, true, 1);
-    assert_eq!(why(rows[2].saved_at(50.0).unwrap()), "3 rounds of both, and it takes 4");
+    assert_eq!(why(rows[2].saved_at(50.0).unwrap()), "only 3 rounds have both, and 4 are needed");
 
     let slower = |rows: &mut Vec<BackendRow>| {
         let measured = rows[2].measured.as_mut().unwrap();
@@ -142,7 +142,7 @@ fn a_backend_that_ended_early_is_compared_over_the_rounds_it_has() {
     fill(&mut rows, true, 1);
     let saved = rows[2].saved_at(50.0).unwrap();
     assert_eq!(saved.rounds, 2);
-    assert_eq!(why(saved), "2 rounds of both, and it takes 4");
+    assert_eq!(why(saved), "only 2 rounds have both, and 4 are needed");
     assert!((saved.ratio - 0.5).abs() < 0.01, "{saved:?}");
     // Five rounds are enough, with two of the others missing.
     let mut rows = planted(5_000.0, 0.001, 8, &mut rng);

@@ -164,9 +164,10 @@ fn is_not_kept(of: &Calibrated) {
 }
 
 /// What calibrations are of, as a later run says it.
-const CALIBRATED_WAY: &str = "it was found one way over an open lab bed with a delay line at ";
+const CALIBRATED_WAY: &str =
+    "calibrated for one-way latency over an open test network (delay line at ";
 /// What a run over loopback is of, as it says it.
-const LATER_WAY: &str = " in it, and these numbers are there and back over loopback";
+const LATER_WAY: &str = "), not for round trips over loopback";
 
 /// Keeps a calibration of `udp spin` that holds up to this percentile, for this host as it was read back;
 /// of one way, or, as those of before that was kept, of nobody knows which.

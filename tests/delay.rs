@@ -458,11 +458,10 @@ fn a_box_in_an_open_bed_carries_between_its_ends_and_nothing_passes_without_one(
     assert!(sockets.1.recv(&mut [0; 8]).is_err(), "nothing is between them");
     sockets.1.set_read_timeout(Some(PATIENCE)).unwrap();
     for backend in needs::offered(BACKENDS) {
-        let words = format!("to-client to-server --bed {name} --port {backend} --format json");
+        let words =
+            format!("delay to-client to-server --bed {name} --port {backend} --format json");
         let words = format!("{words} --no-netem --no-dma-latency --delay 100us");
-        let mut command = whylate(["delay"]);
-        command.args(words.split_whitespace());
-        let delaying = Delaying::started(command);
+        let delaying = Delaying::started(whylate(words.split_whitespace()));
         there(&sockets, 50);
         let line = delaying.stop();
         closes(&line);
@@ -491,9 +490,10 @@ fn netem_stands_beside_a_line_with_its_numbers_or_with_the_reason_why_not() {
     let _alone = program::alone();
     let Some(bed) = Bed::new() else { return };
     let delayed = |more: &str| -> DelayLine {
-        let words = format!("a b --port packet --delay 20us --duration 20ms --format json {more}");
-        let mut command = whylate(["delay"]);
-        command.args(words.split_whitespace()).arg("--no-dma-latency");
+        let words =
+            format!("delay a b --port packet --delay 20us --duration 20ms --format json {more}");
+        let words = format!("{words} --no-dma-latency");
+        let mut command = whylate(words.split_whitespace());
         let output = bed.between.inside(move || command.output()).unwrap();
         assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
         let line: DelayLine = serde_json::from_slice(&output.stdout).unwrap();

@@ -15,7 +15,7 @@ use whylate_sys::signal::send_to_process;
 
 use crate::delaying::{Delaying, Orders, closes, truths};
 use crate::needs;
-use crate::program::{self, said, until, whylate};
+use crate::program::{self, as_used, said, until, whylate};
 use crate::requests::SIGKILL;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ fn proxy(words: &str) -> Delaying {
             command.env("NO_COLOR", "1").env("XDG_STATE_HOME", "/nonexistent");
             command
         }
-        None => whylate(["delay"]),
+        None => as_used(["delay"]),
     };
     command.args(plain.split_whitespace());
     Delaying::started(command)

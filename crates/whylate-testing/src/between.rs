@@ -172,8 +172,7 @@ impl Bed {
 
     /// A forwarder that ends by itself.
     pub fn forward_to_its_end(&self, words: &str) -> Output {
-        let mut command = whylate(["forward"]);
-        command.args(words.split_whitespace());
+        let mut command = whylate(format!("forward {words}").split_whitespace());
         self.between.inside(move || command.output()).unwrap()
     }
 

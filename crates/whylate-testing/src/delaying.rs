@@ -27,9 +27,8 @@ pub struct Delaying {
 impl Delaying {
     /// Starts it between `a` and `b` of a bed, and waits until it delays.
     pub fn new(bed: &Bed, words: &str) -> Self {
-        let words = format!("a b --no-netem --format json --no-dma-latency {words}");
-        let mut command = whylate(["delay"]);
-        command.args(words.split_whitespace());
+        let words = format!("delay a b --no-netem --format json --no-dma-latency {words}");
+        let command = whylate(words.split_whitespace());
         bed.between.inside(move || Self::started(command))
     }
 
@@ -73,8 +72,8 @@ impl Drop for Delaying {
 
 /// A delay line between `a` and `b` that ends by itself.
 pub fn to_its_end(bed: &Bed, words: &str) -> Output {
-    let mut command = whylate(["delay"]);
-    command.args(words.split_whitespace()).args(["--no-netem", "--no-dma-latency"]);
+    let words = format!("delay {words} --no-netem --no-dma-latency");
+    let mut command = whylate(words.split_whitespace());
     bed.between.inside(move || command.output()).unwrap()
 }
 

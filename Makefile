@@ -4,7 +4,7 @@
 #             what killed ones left; with BESIDE, makes that while live tests wait
 # make soak [ONLY=..] [BASE=..] [RUNS=..]
 #             live tests that were changed since BASE, or those named so, again and again under planted
-#             noise: its record stands in the commit
+#             noise: its record stands in the commit; one that was ended goes on where it was
 # make test-dpdk
 #             the same for the feature dpdk, as a suite of its own: it waits for others, and mends first
 # make accept [ONLY=..]

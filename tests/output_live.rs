@@ -1,12 +1,13 @@
 //! Where what was just measured goes: to a device that is full, to a pipe that nobody reads, under a name
-//! that is no text.
+//! that is no text; and what a terminal shows meanwhile.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
+use crate::needs;
 use crate::program::{self, said, whylate};
 
 /// A recording of each way to print: text, JSON, an execution trace.
@@ -67,6 +68,97 @@ fn a_directory_whose_name_is_no_text_is_recorded_into() {
     let output = recorded_to(RECORDINGS[0], &directory, Stdio::piped());
     program::ended(output.status.code(), &program::read(&directory));
     assert!(directory.join("report.html").is_file(), "{}", said(&output));
+}
+
+#[test]
+fn progress_is_one_line_of_a_terminal_that_no_width_wraps_and_is_gone_at_the_end() {
+    const COLUMNS: usize = 30;
+    let Some(script) = needs::program("script") else { return };
+    let _alone = program::alone();
+    let home = tempfile::tempdir().unwrap();
+    let (run, screen) = (home.path().join("run"), home.path().join("screen"));
+    let measures = format!(
+        "stty cols {COLUMNS}; '{}' gaps --duration 1s --warmup 20ms -o '{}' > '{}'",
+        program::path().display(),
+        run.display(),
+        screen.display()
+    );
+    let mut command = Command::new(script);
+    command.args(["-qec", &measures, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::null());
+    let output = command.output().unwrap();
+    program::ended(output.status.code(), &program::read(&run));
+    let is_progress = |row: &&String| row.contains("/1 s");
+    let mut rows = Terminal::of(COLUMNS);
+    let mut drawn = 0;
+    for letter in String::from_utf8_lossy(&output.stdout).chars() {
+        // What was drawn is whole where the next begins.
+        if matches!(letter, '\r' | '\u{1b}') {
+            let shown: Vec<&String> = rows.rows.iter().filter(is_progress).collect();
+            assert!(shown.len() <= 1, "{shown:?}");
+            // Its name leads it, and not the rest of a line that was wrapped.
+            let is_whole = |row: &&&String| {
+                row.starts_with(char::is_alphabetic) && row.trim_end().chars().count() < COLUMNS
+            };
+            assert!(shown.iter().all(|row| is_whole(&row)), "{shown:?}");
+            drawn += shown.len();
+        }
+        rows.take(letter);
+    }
+    assert!(drawn > 0, "{}", said(&output));
+    assert!(!rows.rows.iter().any(|row| is_progress(&row)), "{:?}", rows.rows);
+    let first = std::fs::read_to_string(&screen).unwrap();
+    assert!(first.contains("\nTrust: ") && !first.contains('\u{1b}'), "{first}");
+}
+
+/// What stands on a terminal that wraps, as far as a line of progress needs one.
+struct Terminal {
+    columns: usize,
+    rows: Vec<String>,
+    at: (usize, usize),
+    escape: Option<String>,
+}
+
+impl Terminal {
+    fn of(columns: usize) -> Self {
+        Self { columns, rows: vec![String::new()], at: (0, 0), escape: None }
+    }
+
+    fn take(&mut self, letter: char) {
+        if let Some(mut escape) = self.escape.take() {
+            escape.push(letter);
+            match escape.as_str() {
+                "[2K" => self.rows[self.at.0].clear(),
+                "[1A" => self.at.0 = self.at.0.saturating_sub(1),
+                _ if letter.is_ascii_alphabetic() => {}
+                _ => self.escape = Some(escape),
+            }
+            return;
+        }
+        match letter {
+            '\u{1b}' => self.escape = Some(String::new()),
+            '\r' => self.at.1 = 0,
+            '\n' => self.line_down(),
+            letter => {
+                if self.at.1 == self.columns {
+                    self.line_down();
+                    self.at.1 = 0;
+                }
+                let row = &mut self.rows[self.at.0];
+                let mut letters: Vec<char> = row.chars().collect();
+                letters.resize(letters.len().max(self.at.1 + 1), ' ');
+                letters[self.at.1] = letter;
+                *row = letters.into_iter().collect();
+                self.at.1 += 1;
+            }
+        }
+    }
+
+    fn line_down(&mut self) {
+        self.at.0 += 1;
+        if self.at.0 == self.rows.len() {
+            self.rows.push(String::new());
+        }
+    }
 }
 
 fn is_untrusted(directory: &Path) -> bool {

@@ -5,11 +5,13 @@
 //! quotes. With names, tests whose names hold one of them run, and nothing else. `BASE=REV` is the commit
 //! (otherwise where this branch left `origin/main`), `RUNS=N` makes it shorter, for trying.
 //!
-//! Finds no test that a changed helper serves: the whole is run for them. With `--killed` suites are killed.
+//! Finds no test that a changed helper serves: the whole is run for them. A soak takes hours: one that was ended
+//! goes on where it was, as long as files, tests and machine are the same. With `--killed` suites are killed.
 
 mod changed;
 mod killed;
 mod noise;
+mod rounds;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,8 +25,9 @@ pub(crate) use self::killed::alone;
 pub(crate) use self::noise::make as make_noise;
 
 use self::noise::Noise;
+use self::rounds::{Made, Rounds};
 use crate::all_tests;
-use crate::twice::{self, Failure};
+use crate::twice;
 
 const RUNS: usize = 20;
 const WHOLE: usize = 5;
@@ -40,8 +43,9 @@ struct Course {
     took: Duration,
     /// How often each failed, and what it said at first.
     failures: BTreeMap<String, (usize, Vec<String>)>,
-    /// What was planted meanwhile.
-    planted: String,
+    /// What was planted meanwhile, and how often it stopped a child of the tests.
+    noise: String,
+    stops: u64,
 }
 
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {
@@ -64,9 +68,15 @@ fn under_noise(root: &Path, names: &[&str]) -> Result<()> {
     };
     let words: Vec<&str> =
         std::iter::once("--exact").chain(tests.iter().map(String::as_str)).collect();
+    let mut rounds = Rounds::open(root)?;
+    match rounds.count() {
+        _ if !rounds.is_resumable() => println!("files differ from the commit: begins afresh"),
+        0 => {}
+        known => println!("goes on behind {known} runs that were made of these files"),
+    }
     let mut courses = Vec::new();
     let mut take = |what: String, times: usize, words: &[&str], noisy: bool| -> Result<()> {
-        courses.push(course(root, what, times.min(most), words, noisy)?);
+        courses.push(course(root, &mut rounds, what, times.min(most), words, noisy)?);
         // Each stands by itself, should the next be ended.
         println!("\n{}", record(&courses, &machine(), &tests));
         Ok(())
@@ -107,52 +117,55 @@ fn chosen(all: &[String], names: &[&str]) -> Result<Vec<String>> {
     Ok(chosen)
 }
 
+/// Runs them so often, without the runs that were made before.
 fn course(
     root: &Path,
+    rounds: &mut Rounds,
     what: String,
     times: usize,
     words: &[&str],
     planted: bool,
 ) -> Result<Course> {
     let mut course = Course { what, runs: times, ..Course::default() };
-    let began = now();
-    let noise = if planted { Some(Noise::begin()?) } else { None };
+    let name = format!("{} {}", course.what, words.join(" "));
     for run in 1..=times {
         println!("\nsoak: {}, run {run} of {times}", course.what);
-        let mut command = twice::of_suite(root, all_tests::LIVE);
-        command.args(["--", "--test-threads", "1"]).args(words);
-        let runs = |pid| {
-            if let Some(noise) = &noise {
-                noise.stops_children_of(pid);
-            }
+        let made = if let Some(made) = rounds.find(&name, run) {
+            println!("soak: made before");
+            made.clone()
+        } else {
+            let made = once(root, words, planted)?;
+            rounds.set_down(&name, run, made.clone())?;
+            made
         };
-        let (passed, transcript) = twice::read(command, runs, &mut std::io::stdout())?;
-        course.add(passed, transcript.passed, transcript.failures);
+        course.add(made);
     }
-    if let Some(noise) = noise {
-        let planted = noise.end()?;
-        // Tests that were chosen may start no child.
-        if words.is_empty() && planted.stops == 0 {
-            bail!("no child of the tests was stopped, so that this noise proves nothing");
-        }
-        course.planted = planted.to_string();
-    }
-    course.took = began.elapsed();
     Ok(course)
 }
 
-impl Course {
-    fn add(&mut self, passed: bool, tests: usize, failures: Vec<Failure>) {
-        self.passed += tests;
-        self.bad += usize::from(!passed);
-        if !passed && failures.is_empty() {
-            let entry = self.failures.entry("(no test is named)".to_owned()).or_default();
-            entry.0 += 1;
+fn once(root: &Path, words: &[&str], planted: bool) -> Result<Made> {
+    let began = now();
+    let noise = if planted { Some(Noise::begin()?) } else { None };
+    let mut command = twice::of_suite(root, all_tests::LIVE);
+    command.args(["--", "--test-threads", "1"]).args(words);
+    let runs = |pid| {
+        if let Some(noise) = &noise {
+            noise.stops_children_of(pid);
         }
-        for failure in failures {
-            self.failures.entry(failure.name).or_insert((0, failure.said)).0 += 1;
-        }
+    };
+    let (is_good, transcript) = twice::read(command, runs, &mut std::io::stdout())?;
+    let planted = noise.map(Noise::end).transpose()?;
+    // Tests that were chosen may start no child.
+    if words.is_empty() && planted.as_ref().is_some_and(|planted| planted.stops == 0) {
+        bail!("no child of the tests was stopped, so that this noise proves nothing");
     }
+    Ok(Made {
+        is_good,
+        passed: transcript.passed,
+        failures: transcript.failures,
+        took: began.elapsed(),
+        noise: planted.map(|planted| (planted.to_string(), planted.stops)),
+    })
 }
 
 /// What a commit quotes.
@@ -165,8 +178,8 @@ fn record(courses: &[Course], machine: &str, chosen: &[String]) -> String {
             "  {}: {} runs, {} failed; {} tests passed in {minutes:.1} min",
             course.what, course.runs, course.bad, course.passed
         );
-        if !course.planted.is_empty() {
-            let _ = writeln!(text, "    noise: {}", course.planted);
+        if !course.noise.is_empty() {
+            let _ = writeln!(text, "    noise: {}, {} times", course.noise, course.stops);
         }
         for (name, (times, said)) in &course.failures {
             let _ = writeln!(text, "    {name} failed in {times} runs; at first:");
@@ -211,23 +224,30 @@ fn git(root: &Path, words: &[&str]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::twice::Failure;
 
     #[test]
     fn a_record_counts_runs_and_tells_of_each_test_what_it_said_at_first() {
         let mut course = Course { what: "2 tests".to_owned(), runs: 3, ..Course::default() };
         let failure = |said: &str| Failure { name: "a::b".to_owned(), said: vec![said.to_owned()] };
-        course.add(true, 2, Vec::new());
-        course.add(false, 1, vec![failure("first")]);
-        course.add(false, 1, vec![failure("second")]);
-        course.took = Duration::from_secs(90);
-        course.planted = "a hog".to_owned();
+        let made = |failures: Vec<Failure>, passed, is_good| Made {
+            is_good,
+            passed,
+            failures,
+            took: Duration::from_secs(30),
+            noise: Some(("a hog, children stopped".to_owned(), 2)),
+        };
+        course.add(made(Vec::new(), 2, true));
+        course.add(made(vec![failure("first")], 1, false));
+        course.add(made(vec![failure("second")], 1, false));
         let text = record(&[course], "2 x CPU, Linux 1", &["a::b".to_owned(), "c".to_owned()]);
         let expected = "soak on 2 x CPU, Linux 1\n  \
-            2 tests: 3 runs, 2 failed; 4 tests passed in 1.5 min\n    noise: a hog\n    \
+            2 tests: 3 runs, 2 failed; 4 tests passed in 1.5 min\n    \
+            noise: a hog, children stopped, 6 times\n    \
             a::b failed in 2 runs; at first:\n        first\n  tests: a::b, c\n";
         assert_eq!(text, expected);
         let mut crashed = Course::default();
-        crashed.add(false, 0, Vec::new());
+        crashed.add(made(Vec::new(), 0, false));
         assert!(record(&[crashed], "", &[]).contains("(no test is named) failed in 1 runs"));
     }
 }

@@ -69,12 +69,12 @@ pub(super) struct Planted {
 
 impl fmt::Display for Planted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hogs, stops } = self;
+        let Self { hogs, .. } = self;
         let ((least, most), (short, long)) = (TAKES_MS, STOPPED_MS);
         write!(
             f,
             "SCHED_FIFO {PRIORITY} for {least}-{most} ms, {SHARE} % of the time; a hog on each of {hogs} CPUs; \
-             children stopped {stops} times for {short}-{long} ms"
+             children stopped for {short}-{long} ms"
         )
     }
 }

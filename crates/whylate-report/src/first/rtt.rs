@@ -122,8 +122,7 @@ pub(super) fn beyond(tables: &[Table]) -> Option<String> {
     cells.any(Cell::is_beyond).then(|| BEYOND.to_owned())
 }
 
-const BEYOND: &str =
-    "~: not trusted: the calibration of this transport does not support this percentile.";
+const BEYOND: &str = "~: not trusted: beyond what the calibration of this transport supports.";
 
 pub(super) fn headline(run: &Run, flow: &Flow) -> Sentence {
     if flow.asked.one_way {
@@ -229,7 +228,7 @@ pub(super) fn times_of<'a>(
                 cells.push(series::ends(of, *percent).marked(is_beyond));
             }
         }
-        cells.push(series::max(of).marked(trusted::is_beyond(run, &of.name, series::TAIL)));
+        cells.push(series::max(of).marked(trusted::is_beyond(run, &of.name, trusted::MAX)));
         table.row(cells);
     }
     table

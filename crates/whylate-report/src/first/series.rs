@@ -10,9 +10,6 @@ use crate::series::at_least;
 use crate::spans::{Sentence, sentence};
 use crate::trusted;
 
-/// Where this percentile is beyond trust the largest value is marked with it.
-pub(super) const TAIL: f64 = 99.9;
-
 /// The series of that name, where it has samples.
 pub(super) fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
     run.series.iter().find(|series| series.name == name && series.n > 0)
@@ -69,7 +66,7 @@ pub(super) fn said(series: &Series) -> Sentence {
 pub(super) fn said_in(run: &Run, series: &Series) -> Sentence {
     let marked = |cell: Cell, percent| cell.marked(trusted::is_beyond(run, &series.name, percent));
     let [p50, p99] = [50.0, 99.0].map(|percent| marked(at(series, percent), percent));
-    sentence!["p50 ", p50, ", p99 ", p99, ", worst ", marked(max(series), TAIL)]
+    sentence!["p50 ", p50, ", p99 ", p99, ", worst ", marked(max(series), trusted::MAX)]
 }
 
 /// How a percentile is called.

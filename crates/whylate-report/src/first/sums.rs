@@ -14,7 +14,7 @@ use crate::numbers::{Cell, Value};
 use crate::render::shorter;
 use crate::spans::{Name, Sentence, Told, sentence};
 use crate::terminal::Style;
-use crate::trusted::{is_beyond, is_beyond_in};
+use crate::trusted::{MAX, is_beyond, is_beyond_in};
 
 /// Percentiles by which recordings of requests are told apart: the first that all of them show.
 const PERCENTS: [f64; 2] = [99.0, 50.0];
@@ -165,7 +165,7 @@ pub(super) fn of_others(run: &Run, style: Style) -> Screen {
     for of in &all {
         let marked = |cell: Cell, percent| cell.marked(is_beyond(run, &of.name, percent));
         let values = percents.iter().map(|percent| marked(series::at(of, *percent), *percent));
-        let ends = [marked(series::max(of), series::TAIL), Value::Count(of.n).into()];
+        let ends = [marked(series::max(of), MAX), Value::Count(of.n).into()];
         table.row([label(of).into(), series::min(of)].into_iter().chain(values).chain(ends));
     }
     let tables = vec![table, of_each(run, first)];
@@ -228,7 +228,7 @@ fn of_each(run: &Run, of: &Series) -> Table {
             Value::Count(share.n).into(),
             at(MEDIAN),
             at(PERCENTS[0]),
-            Cell::from(share.max).marked(beyond(series::TAIL)),
+            Cell::from(share.max).marked(beyond(MAX)),
         ]);
     }
     table

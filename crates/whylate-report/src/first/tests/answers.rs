@@ -237,8 +237,12 @@ fn what_is_beyond_the_trust_of_a_calibration_is_marked_and_the_mark_is_explained
     let marked = shown(&calibrated(Some(95.0)), style());
     assert!(marked.contains("p99 ~") && !marked.contains("p50 ~"), "{marked}");
     assert!(marked.contains("~20 ") && marked.contains("\n~: not trusted: "), "{marked}");
-    let whole = shown(&calibrated(Some(99.99)), style());
-    assert!(!whole.contains('~'), "{whole}");
+    // Only percentiles are calibrated: the largest value is beyond each of them, here as in the whole report.
+    let last = shown(&calibrated(Some(99.99)), style());
+    assert!(last.contains("worst ~") && !last.contains("p99 ~"), "{last}");
+    let mut unknown = calibrated(None);
+    unknown.flows[0].trust = None;
+    assert!(!shown(&unknown, style()).contains('~'));
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn progress_is_one_line_of_a_terminal_that_no_width_wraps_and_is_gone_at_the_end
     let home = tempfile::tempdir().unwrap();
     let (run, screen) = (home.path().join("run"), home.path().join("screen"));
     let measures = format!(
-        "stty cols {COLUMNS}; '{}' gaps --duration 1s --warmup 20ms -o '{}' > '{}'",
+        "stty rows 24 cols {COLUMNS}; '{}' gaps --duration 1s --warmup 20ms -o '{}' > '{}'",
         program::path().display(),
         run.display(),
         screen.display()

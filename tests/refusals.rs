@@ -55,10 +55,13 @@ fn a_refusal_names_the_command_to_go_on_with_where_there_is_one() {
         ("rtt --port xdp --qdisc", 2, " --transport xdp"),
         ("forward a b --wait poll", 2, " a b --wait spin"),
         ("gaps --duration -1", 2, "try: whylate gaps -h"),
-        ("report nosuch", 1, "try: ls -d whylate-*"),
-        ("report .", 1, "try: ls -d whylate-*"),
+        ("report nosuch", 1, "try: ls -d */run.json"),
+        ("report .", 1, "try: ls -d */run.json"),
         ("rtt --bed nosuch", 1, "try: whylate lab up --name nosuch"),
-        ("compare a", 2, "try: whylate compare BEFORE AFTER"),
+        ("compare a", 2, "try: whylate compare BEFORE AFTER\n"),
+        ("compare a b c d", 2, "try: whylate compare AFTER.. --baseline BEFORE..  for several"),
+        ("report a -o b", 2, "try: whylate report a --html b"),
+        ("report a --out=b", 2, "try: whylate report a --html=b"),
         ("compare --baseline a b", 2, "try: whylate compare AFTER --baseline BEFORE"),
     ] {
         refused(&words.split(' ').collect::<Vec<_>>(), status, &["error: ", next]);

@@ -365,7 +365,7 @@ fn with_the_change_that_is_told_all_deadlines_are_met_and_with_the_next_that_cou
             }
         }
         let found = ask(&tasks);
-        let text = first_prediction(&found, Style::default());
+        let text = first_prediction(&found, &[], Style::default());
         let Some((_, sentence)) = text.split_once("it fits with") else {
             assert!(found.fits.is_none(), "{text}");
             continue;

@@ -191,7 +191,7 @@ impl<'a> Recording<'a> {
         let watched: Vec<Watched> = lines.iter().flat_map(|line| line.ends.watched()).collect();
         let cpus = request.cpus();
         let time = Nanos(request.warmup.0 + request.duration.0);
-        let what = if request.is_across() { "one-way times" } else { "round trips" };
+        let what = if request.is_across() { "one-way times" } else { "requests" };
         let what = Part { what, duration: time, cpus: &cpus, watched: &watched };
         let mut checkpoint =
             Checkpoint::new(self.run(RunState::Running), request.timeout, self.bench.rate);

@@ -51,6 +51,7 @@ mod rtt;
 mod selftest;
 mod series;
 mod spent;
+mod steps;
 pub(crate) mod subject;
 mod sums;
 mod switch_cost;
@@ -63,6 +64,7 @@ mod wake;
 mod tests;
 
 pub use account::Account;
+pub(crate) use compare::row_name;
 pub(crate) use taken::{by_kind, class_named};
 
 /// Where a run is stored, and how it comes to be shown.
@@ -185,10 +187,11 @@ fn of_kind(run: &Run, style: Style) -> Option<Screen> {
     KINDS.iter().find(|(is_it, ..)| is_it(run)).map(|(_, screen, _)| screen(run, style))
 }
 
-/// The first screen of a prediction without a run.
+/// The first screen of a prediction without a run, which this command made.
 #[must_use]
-pub fn first_prediction(of: &Prediction, style: Style) -> String {
-    layout::write(&predicted::screen(of).naming(of), style)
+pub fn first_prediction(of: &Prediction, command_line: &[String], style: Style) -> String {
+    let more = predicted::steps(of, command_line);
+    layout::write(&Screen { more, ..predicted::screen(of).naming(of) }, style)
 }
 
 /// The first screen of what doctor found.

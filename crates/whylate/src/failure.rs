@@ -22,8 +22,8 @@ use crate::cli::Cli;
 use crate::commands::Refused;
 use crate::out::say;
 
-/// Lists the runs below the current directory.
-const RUNS: &str = "ls -d whylate-*";
+/// Lists the runs below the current directory, however they are named.
+const RUNS: &str = "ls -d */run.json";
 
 /// Tells an error of a command.
 pub(crate) fn tell(error: &anyhow::Error) {
@@ -53,6 +53,10 @@ pub(crate) fn tell_of_words(error: &clap::Error) {
         (None, Some(needed)) => needed.reason.clone(),
         (None, None) => in_words(error),
     };
+    if let (Some(wrong), Some(words)) = (elsewhere(error), words()) {
+        say!("error: {wrong}\n  try: {}", to_a_page(&words));
+        return;
+    }
     let needed = needed.and_then(|needed| needed.next);
     let next = needed.or_else(|| suggested(error)).unwrap_or_else(|| after(&wrong));
     say!("error: {wrong}\n  try: {next}");
@@ -87,6 +91,33 @@ fn suggested(error: &clap::Error) -> Option<String> {
         .or_else(|| of(ContextKind::InvalidValue).zip(of(ContextKind::SuggestedValue)))
         .or_else(|| of(ContextKind::InvalidValue).zip(with_a_unit(error)))?;
     crate::mended::replaced(&words()?, &wrong, &meant)
+}
+
+/// The option of other commands that says where a run is written, which `report` writes none of.
+const OUT: [&str; 3] = ["-o", "--out", "--output"];
+
+/// Why it is not understood where `report` is told to write its run.
+fn elsewhere(error: &clap::Error) -> Option<String> {
+    let (Some(ContextValue::String(given)), ErrorKind::UnknownArgument) =
+        (error.get(ContextKind::InvalidArg), error.kind())
+    else {
+        return None;
+    };
+    (of_command() == "report " && OUT.contains(&given.as_str())).then(|| {
+        format!("report has no {given}: it writes no run; --html FILE writes its page to a file")
+    })
+}
+
+/// The same words with the option of a page in the place of that of a run.
+fn to_a_page(words: &[String]) -> String {
+    let is_out = |word: &str| OUT.contains(&word.split('=').next().unwrap_or(word));
+    let page = |word: &String| match word.split_once('=') {
+        Some((_, file)) if is_out(word) => format!("--html={file}"),
+        _ if is_out(word) => "--html".to_owned(),
+        _ => word.clone(),
+    };
+    let other: Vec<String> = words.iter().map(page).collect();
+    crate::mended::told(&other).unwrap_or_else(|| "whylate report RUN --html FILE".to_owned())
 }
 
 /// An option that another one needs.
@@ -329,6 +360,17 @@ mod tests {
         for line in ["report", "calibrate --client", "gaps --durat 1s"] {
             assert_eq!(of(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_report_that_is_to_be_written_somewhere_is_a_page() {
+        let told = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            to_a_page(&words)
+        };
+        assert_eq!(told("report g1 -o x"), "whylate report g1 --html x");
+        assert_eq!(told("report g1 --output=x"), "whylate report g1 --html=x");
+        assert_eq!(told("report g1 -o"), "whylate report RUN --html FILE");
     }
 
     #[test]

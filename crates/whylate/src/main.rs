@@ -39,8 +39,9 @@ fn main() -> ExitCode {
 
 /// The command line; `-h` prints a screen, `--help` everything.
 fn parsed() -> Result<(cli::Cli, ArgMatches), clap::Error> {
-    let program = cli::help::program(std::env::args_os().any(|word| word == "-h"));
-    let words = program.try_get_matches()?;
+    let given = cli::help::asked(std::env::args_os().collect());
+    let program = cli::help::program(given.iter().any(|word| word == "-h"));
+    let words = program.try_get_matches_from(given)?;
     Ok((cli::Cli::from_arg_matches(&words)?, words))
 }
 

@@ -169,6 +169,11 @@ fn new_spelling(command: &Command, word: &str) -> String {
 }
 
 /// As it is typed, where the program takes it, and no letter of it is one for a terminal.
+/// The command line of these words, where the program understands it.
+pub(crate) fn told(words: &[String]) -> Option<String> {
+    understood(words.to_vec())
+}
+
 fn understood(words: Vec<String>) -> Option<String> {
     let line: Vec<String> = ["whylate".to_owned()].into_iter().chain(words).collect();
     let is_clean = line.iter().all(|word| !word.chars().any(char::is_control));

@@ -11,6 +11,8 @@ use whylate_report::{Letters, respelled};
 use crate::commands::letters;
 use crate::out::say;
 
+/// What a set of threads is called by what records it.
+const THREADS: &str = "threads";
 /// Columns of the line at most, and on a terminal that does not say how many it has: one of 80 does not wrap it.
 const COLUMNS: usize = 79;
 /// Of these, what is measured, and the bar.
@@ -28,6 +30,8 @@ pub(crate) struct Shown {
     bar: Option<ProgressBar>,
     lines: Lines,
     letters: Letters,
+    /// What the threads of a set are for, where the user asked for that and not for threads.
+    what: Option<&'static str>,
 }
 
 /// Which steps are worth a line.
@@ -57,12 +61,26 @@ impl Shown {
             bar
         });
         let letters = letters();
-        Self { bar, lines: Lines::new(heartbeat, letters), letters }
+        Self { bar, lines: Lines::new(heartbeat, letters), letters, what: None }
     }
+
+    /// The same of what the user asked for.
+    #[must_use]
+    pub(crate) fn of(mut self, what: &'static str) -> Self {
+        self.what = Some(what);
+        self
+    }
+}
+
+/// A step of what was asked for.
+fn named(step: &Step, what: Option<&str>) -> Step {
+    let what = what.filter(|_| step.what == THREADS).unwrap_or(&step.what);
+    Step { what: what.to_owned(), ..step.clone() }
 }
 
 impl Progress for Shown {
     fn step(&mut self, step: &Step) {
+        let step = &named(step, self.what);
         if let Some(bar) = &self.bar {
             bar.set_message(line(step, columns(), self.letters));
         } else if let Some(line) = self.lines.of(step) {
@@ -184,6 +202,14 @@ mod tests {
         assert_eq!(of(&mut lines, "timer wake-ups").unwrap(), "timer wake-ups: 30 s");
         assert_eq!(of(&mut lines, "message, same core").unwrap(), "message, same core: 30 s");
         assert_eq!(of(&mut lines, "message, same core"), None);
+    }
+
+    #[test]
+    fn threads_that_wait_for_timers_are_told_as_the_wake_ups_that_were_asked_for() {
+        let said = |what, of| lines(10).of(&named(&step(what, 0, ""), of)).unwrap();
+        assert_eq!(said("threads", Some("wake-ups")), "wake-ups: 30 s");
+        assert_eq!(said("warm-up", Some("wake-ups")), "warm-up: 30 s");
+        assert_eq!(said("threads", None), "threads: 30 s");
     }
 
     #[test]

@@ -184,7 +184,8 @@ impl fmt::Display for Caution {
                 write!(f, "the runs of side {side:?} differ in {}", fields.join(", "))
             }
             Self::FewIntervals { series, intervals } => {
-                write!(f, "{}: one side has only {intervals} intervals of time", Printable(series))
+                let many = if *intervals == 1 { "interval" } else { "intervals" };
+                write!(f, "{}: one side has only {intervals} {many} of time", Printable(series))
             }
             Self::OtherDuration { series, before_s, after_s } => write!(
                 f,
@@ -246,6 +247,32 @@ fn listed(f: &mut fmt::Formatter<'_>, reasons: &[String]) -> fmt::Result {
 }
 
 impl Caution {
+    /// The series that it is about, where it is about one.
+    pub(super) fn series(&self) -> Option<&String> {
+        match self {
+            Self::FewIntervals { series, .. }
+            | Self::OtherDuration { series, .. }
+            | Self::Incomplete { series, .. }
+            | Self::BeyondTrust { series, .. }
+            | Self::StaleCalibration { series, .. } => Some(series),
+            _ => None,
+        }
+    }
+
+    /// The same with another name for its series.
+    pub(super) fn of(&self, name: &str) -> Self {
+        let mut named = self.clone();
+        match &mut named {
+            Self::FewIntervals { series, .. }
+            | Self::OtherDuration { series, .. }
+            | Self::Incomplete { series, .. }
+            | Self::BeyondTrust { series, .. }
+            | Self::StaleCalibration { series, .. } => name.clone_into(series),
+            _ => {}
+        }
+        named
+    }
+
     /// How far it lets the differences be used.
     #[must_use]
     pub fn level(&self) -> Level {

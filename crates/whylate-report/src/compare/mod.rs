@@ -106,6 +106,9 @@ pub struct RunFacts {
     pub state: RunState,
     /// Recordings in it: more than one when it was merged.
     pub recordings: usize,
+    /// What it measured, in a few words.
+    #[serde(skip)]
+    pub measured: String,
 }
 
 /// A series that one side has alone.
@@ -379,13 +382,23 @@ impl Comparison {
     pub fn trust(&self) -> Trust {
         let mut reasons: Vec<Reason> = Vec::new();
         for caution in &self.cautions {
-            let reason = Reason { level: caution.level(), what: caution.to_string() };
+            let reason = Reason { level: caution.level(), what: self.told(caution) };
             if !reasons.contains(&reason) {
                 reasons.push(reason);
             }
         }
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));
         Trust { reasons }
+    }
+
+    /// A caution with the series as the first screen calls it.
+    pub(crate) fn told(&self, caution: &Caution) -> String {
+        let name = |series: &String| {
+            let pair = self.pairs.iter().find(|pair| pair.series == *series)?;
+            Some(crate::first::row_name(self, pair))
+        };
+        let named = caution.series().and_then(name);
+        named.map_or_else(|| caution.to_string(), |name| caution.of(&name).to_string())
     }
 
     /// The JSON form, with a line break at its end.

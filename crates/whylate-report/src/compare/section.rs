@@ -288,7 +288,7 @@ pub(crate) fn footnotes(pair: &Pair) -> Vec<String> {
 fn of_causes(of: &CauseChange) -> String {
     match of {
         CauseChange::Shown { cause, share, is_largest, .. } => {
-            let most = if *is_largest { "most of the change by cause" } else { "change by cause" };
+            let most = if *is_largest { "largest change by cause" } else { "change by cause" };
             let what = format!("{most}: {cause}");
             number(&what, &sides(share, Value::Share).map(|of| of.to_string()), share, POINTS)
         }

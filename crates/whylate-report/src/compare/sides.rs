@@ -389,6 +389,7 @@ fn facts(loaded: &Loaded) -> RunFacts {
         architecture: loaded.run.host.architecture.clone(),
         state: loaded.run.state,
         recordings: loaded.run.origins.len().max(1),
+        measured: crate::first::subject::of(&loaded.run),
     }
 }
 

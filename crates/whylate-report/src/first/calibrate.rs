@@ -38,7 +38,7 @@ pub(super) fn screen(run: &Run) -> Screen {
          minus the path (the p50 without the delay line)."
     )];
     notes.extend(missing(of));
-    let more = "whylate rtt ...  marks what lies beyond these limits".to_owned();
+    let more = "whylate rtt  marks what lies beyond these limits".to_owned();
     Screen { answer: answer(of), tables: vec![table], notes, more: vec![more], ..Screen::default() }
 }
 

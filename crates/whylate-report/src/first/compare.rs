@@ -3,6 +3,7 @@
 use whylate_model::Printable;
 use whylate_model::difference::{Difference, HOST_NAME};
 use whylate_model::series::{Definition, shown_label};
+use whylate_model::trust::Level;
 
 use super::{Screen, trusted};
 use crate::compare::section::{footnotes, sides};
@@ -13,11 +14,14 @@ use crate::compare::{
 use crate::doc::{Block, Section};
 use crate::numbers::{Cell, Value};
 use crate::render::shorter;
-use crate::spans::{Sentence, Told, sentence};
+use crate::spans::{Name, Sentence, Told, sentence};
 
 mod limits;
+mod next;
 mod table;
 
+/// Letters of a directory that a sentence names.
+const DIRECTORY: usize = 24;
 /// Settings that are named of those that differ besides, and letters of each value.
 const DIFFERING: usize = 3;
 const LETTERS: usize = 20;
@@ -25,26 +29,30 @@ const LETTERS: usize = 20;
 pub(super) fn screen(of: &Comparison) -> Screen {
     let pairs = compared(of);
     let mut answer = vec![headline(of, &pairs)];
-    let by_limits = limits::sentence(of);
+    let by_limits = limits::sentence(of, &pairs);
     let one_run = of.cautions.iter().any(|caution| matches!(caution, Caution::OneRunEach));
     let chance: Option<Sentence> = (one_run && !pairs.is_empty())
         .then(|| "One run a side (*) cannot tell a real change from run-to-run variation.".into());
-    let cause = pairs.first().and_then(|(_, of)| cause(of.causes.as_ref()?));
+    let cause =
+        pairs.first().and_then(|(_, of)| cause(of.causes.as_ref()?, of.lost_share.as_ref()));
     // What has no room in the answer stands below the table.
     let mut rest = [by_limits, instead(of), chance.clone(), cause].into_iter().flatten();
     let second = rest.next();
     let is_chance = chance.is_some() && second == chance;
     let answered = is_chance.then(|| Caution::OneRunEach.to_string()).into_iter().collect();
     answer.extend(second);
-    let notes = rest.map(|of| of.said()).chain(notes(of, &pairs)).collect();
+    let rest = rest.map(|of| of.said());
+    // What else differs says nothing of sides that have nothing in common.
+    let notes =
+        if of.pairs.is_empty() { rest.collect() } else { rest.chain(notes(of, &pairs)).collect() };
     Screen {
         answer,
         tables: vec![table::of(of, &pairs)],
         notes,
         trust: Some(of.trust()).filter(|of| !pairs.is_empty() || !of.reasons.is_empty()),
-        advice: of.cautions.iter().map(|of| (of.to_string(), advice(of))).collect(),
+        advice: of.cautions.iter().map(|caution| (of.told(caution), advice(caution))).collect(),
         answered,
-        more: more(of),
+        more: next::steps(of),
         whole: super::whole(|| sections(of)),
         ..Screen::default()
     }
@@ -87,6 +95,9 @@ fn place_of(pair: &Pair) -> u8 {
     place(pair.before.definition, &pair.series)
 }
 
+/// How the series of whole requests ends that were taken apart.
+const WHOLE: &str = "-whole";
+
 /// How far a series is from what a user asks about: lost time, how long requests and jobs took, and what they are
 /// made of.
 pub(super) fn place(definition: Definition, series: &str) -> u8 {
@@ -99,9 +110,10 @@ pub(super) fn place(definition: Definition, series: &str) -> u8 {
         | Definition::OneWay
         | Definition::Residence
         | Definition::ContextSwitch => 3,
-        Definition::Tardiness | Definition::Slack | Definition::PartOfRequest => 4,
-        Definition::SendLateness | Definition::UninterruptedLateness => 5,
-        Definition::ReadDelta | Definition::Departures | Definition::Receptions => 6,
+        Definition::PartOfRequest if series.ends_with(WHOLE) => 4,
+        Definition::Tardiness | Definition::Slack | Definition::PartOfRequest => 5,
+        Definition::SendLateness | Definition::UninterruptedLateness => 6,
+        Definition::ReadDelta | Definition::Departures | Definition::Receptions => 7,
     }
 }
 
@@ -121,7 +133,7 @@ const WAKES: &str = "wake";
 const CORRECTED: &str = "wake-corrected";
 
 /// What a pair is about, as a row of a table has it: of timer wake-ups both series as `wake` has them.
-fn row_name(of: &Comparison, pair: &Pair) -> String {
+pub(crate) fn row_name(of: &Comparison, pair: &Pair) -> String {
     let corrected = || {
         let series = of.pairs.iter().map(|pair| pair.series.as_str());
         series.filter_map(|series| series.strip_prefix(CORRECTED))
@@ -143,17 +155,30 @@ fn row_name(of: &Comparison, pair: &Pair) -> String {
 /// What a pair is about, in the words of the field.
 fn name(pair: &Pair) -> String {
     let label = shown_label(pair.before.label.trim());
-    let begins = [("stalls, ", ""), ("all due wake-ups", "wake-up latency")];
+    let begins = [
+        ("stalls, ", ""),
+        ("all due wake-ups", "wake-up latency"),
+        ("whole, ", "whole request of "),
+    ];
     let begin = begins.iter().find_map(|(of, name)| Some((label.strip_prefix(of)?, name)));
     let name = begin.map_or_else(|| label.clone(), |(rest, name)| format!("{name}{rest}"));
     Printable(&name).to_string()
 }
 
+/// Is trust in what one of the sides holds poor? Of one recording on both sides all that is told is true.
+fn is_spoilt(of: &Comparison) -> bool {
+    let is_same = |caution: &&Caution| matches!(caution, Caution::SameRecording { .. });
+    let mut others = of.cautions.iter().filter(|caution| !is_same(caution));
+    others.any(|caution| caution.level() == Level::Poor)
+}
+
 fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
     let Some((pair, compared)) = pairs.first() else { return nothing(of) };
     let name = name(pair);
+    let spoilt = is_spoilt(of).then(|| Sentence::from("Not to be relied on: "));
+    let begin = if spoilt.is_some() { str::to_owned } else { trusted::upper };
     if let Some(lost) = &compared.lost_share {
-        return lost_share(Told::of(name), lost);
+        return sentence![spoilt, lost_share(Told::of(name), lost)];
     }
     let shown = |verdict: Option<Verdict>| verdict.filter(|of| *of != Verdict::NoDifferenceShown);
     let found = compared.quantiles.iter().find(|of| shown(of.verdict).is_some());
@@ -165,11 +190,8 @@ fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
             sentence!["Too few samples of ", Told::of(name), " to compare."]
         };
     };
-    let what = Told::of(format_args!(
-        "{} {}",
-        super::trusted::upper(&name),
-        super::series::name(found.percent)
-    ));
+    let what = Told::of(format_args!("{} {}", begin(&name), super::series::name(found.percent)));
+    let what = sentence![spoilt, what];
     let (a, b) = (Cell::from(found.before), Cell::from(found.after));
     let ends = sentence![" (95% CI ", table::difference(&spread, Value::Time).ends(), ")."];
     match shown(found.verdict) {
@@ -215,9 +237,27 @@ fn nothing(of: &Comparison) -> Sentence {
             Told::of(format_args!("{} differs in {}", name(pair), differing(fields)))
         }
         (None, Some(reason)) => Told::of(Printable(reason)),
-        (None, None) => return "The two sides have no series in common.".into(),
+        (None, None) => return apart(of),
     };
     sentence!["Nothing was compared: ", why, "."]
+}
+
+/// What the sides measured, which have no series in common.
+fn apart(of: &Comparison) -> Sentence {
+    let none = "The two sides have no series in common";
+    let measured = [of.before.first(), of.after.first()].map(|run| {
+        let run = run?;
+        let directory = run.directory.trim_end_matches('/').rsplit('/').next()?;
+        let what = trusted::lower(&run.measured);
+        (!what.is_empty()).then(|| (Name::cut(directory, DIRECTORY), what))
+    });
+    match measured {
+        [Some((a, of_a)), Some((b, of_b))] if of_a != of_b => {
+            let of_a = sentence![": ", a, " measured ", Told::of(of_a)];
+            sentence![none, of_a, ", ", b, " ", Told::of(of_b), "."]
+        }
+        _ => sentence![none, "."],
+    }
 }
 
 /// What the sides differ in, with the values of each.
@@ -257,15 +297,33 @@ fn instead(of: &Comparison) -> Option<Sentence> {
     Some(sentence![fields.len(), series, " not compared: ", how])
 }
 
-/// Which cause took another share of the time.
-fn cause(of: &CauseChange) -> Option<Sentence> {
+/// Which cause took another share of the time. That it is most of the change is said of a part that is half of it
+/// or more, and no more than all of it.
+fn cause(of: &CauseChange, whole: Option<&NumberDifference>) -> Option<Sentence> {
     let CauseChange::Shown { cause, class, is_largest, share } = of else { return None };
-    let by = Sentence::unitless(table::difference(&share.difference, Value::Share));
+    let points = |of: &NumberDifference| table::difference(&of.difference, Value::Share);
+    let by = Sentence::unitless(points(share));
     let cause = Told::of(class.clone().unwrap_or_else(|| Printable(cause).to_string()));
     if !is_largest {
         return Some(sentence!["The share of ", cause, " changed: ", by, " points."]);
     }
-    Some(sentence!["Most of the change is by ", cause, ": ", by, " points."])
+    let part = share.difference.difference;
+    // Without a change of the whole it is a part of nothing.
+    let (all, same) = whole.map_or((0.0, false), |of| {
+        (of.difference.difference, points(of).said() == points(share).said())
+    });
+    let is_one_way = part * all > 0.0;
+    let is_more = (!is_one_way || part.abs() > all.abs()) && !same;
+    if is_one_way && !is_more && part.abs() >= all.abs() / 2.0 {
+        return Some(sentence!["Most of the change is by ", cause, ": ", by, " points."]);
+    }
+    let others = (is_more && whole.is_some()).then_some(if part > 0.0 {
+        "; other causes fell"
+    } else {
+        "; other causes rose"
+    });
+    let others = others.map(Sentence::from);
+    Some(sentence!["Largest change by cause: ", cause, ", ", by, " points", others, "."])
 }
 
 /// What has to be known beside the numbers.
@@ -298,14 +356,4 @@ fn plain(of: &Difference) -> Difference {
     let name = of.name.strip_prefix("setting ").unwrap_or(&of.name);
     let name = if name == HOST_NAME { "machine" } else { name }.to_owned();
     Difference { name, ..of.clone() }
-}
-
-fn more(of: &Comparison) -> Vec<String> {
-    let whole = "whylate compare ... --full  has every number; --html FILE draws them";
-    let next = if of.limits.is_empty() {
-        "--limit 'p99=+10%'  makes it fail in CI (exit status 3)"
-    } else {
-        "--junit FILE  writes the limits for a CI system"
-    };
-    vec![whole.to_owned(), next.to_owned()]
 }

@@ -181,14 +181,15 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
 /// What tells more of why: the run's own command as root, or the settings of its CPUs. The path that sudo looks
 /// through lacks where cargo installs programs.
 pub(super) fn next(run: &Run, command: &str, cpus: &[CpuId]) -> String {
-    let list = match CpuList(cpus).to_string() {
-        long if long.len() > LIST => "...".to_owned(),
-        list => list,
-    };
+    let list = Some(CpuList(cpus).to_string()).filter(|list| list.len() <= LIST);
     if run.evidence.trace.is_none() && run.causes.iter().any(|total| total.lost_ns > 0.0) {
         let whylate = "sudo \"$(command -v whylate)\"";
-        format!("{whylate}{command} --cpus {list}  names tasks and interrupts")
+        match list {
+            Some(list) => format!("{whylate}{command} --cpus {list}  names tasks and interrupts"),
+            None => "The same command as root names tasks and interrupts.".to_owned(),
+        }
     } else {
-        format!("whylate doctor --cpus {list}  lists settings that cause stalls")
+        let cpus = list.map_or_else(String::new, |list| format!(" --cpus {list}"));
+        format!("whylate doctor{cpus}  lists settings that cause stalls")
     }
 }

@@ -6,8 +6,8 @@ use whylate_model::prediction::{
 use whylate_model::trust::{Level, Reason, Trust};
 use whylate_model::{Nanos, Printable};
 
-use super::Screen;
 use super::trusted::upper;
+use super::{Screen, steps};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::prediction::{self, fits};
@@ -25,7 +25,6 @@ pub(super) fn screen(of: &Prediction) -> Screen {
         tables: vec![table(of)],
         notes: notes(of),
         change: fits::told(of, |time| Value::from(time).to_string(), name).map(|said| said + "."),
-        more: more(of),
         whole: super::whole(|| prediction::document(of).sections),
         ..Screen::default()
     };
@@ -40,7 +39,7 @@ pub(super) fn screen(of: &Prediction) -> Screen {
     let reasons = reasons.into_iter().chain(left_out.map(|what| reason(Level::Limited, what)));
     screen.trust = Some(Trust { reasons: reasons.collect() });
     if let (Some(what), None) = (left_out, &of.overheads) {
-        let advice = "whylate rta ... --overhead measured adds what this machine costs.";
+        let advice = "--overhead measured adds what this machine costs.";
         screen.advice.push((what.to_owned(), advice.to_owned()));
     }
     screen
@@ -212,16 +211,16 @@ fn notes(of: &Prediction) -> Vec<String> {
     notes
 }
 
-fn more(of: &Prediction) -> Vec<String> {
+/// What the same command tells with one option more.
+pub(super) fn steps(of: &Prediction, command_line: &[String]) -> Vec<String> {
     let next = match of.policy {
         _ if of.admission.is_some_and(|test| !test.admitted) => None,
         PredictedPolicy::EarliestDeadline if of.simulation.is_some() => None,
-        PredictedPolicy::EarliestDeadline => {
-            Some("whylate rta ... --simulate  checks the bound by simulation")
-        }
-        _ => Some("whylate rta ... --run  runs the tasks and compares"),
+        PredictedPolicy::EarliestDeadline => Some(("--simulate", "checks the bound by simulation")),
+        _ => Some(("--run", "runs the tasks and compares")),
     };
-    let full = "whylate rta ... --full  has all bounds and assumptions";
-    let check = "whylate rta ... --check  exits with status 3 unless all deadlines are met";
-    [Some(full), next, Some(check)].into_iter().flatten().map(str::to_owned).collect()
+    let full = ("--full", "has all bounds and assumptions");
+    let check = ("--check", "exits with 3 unless all are met");
+    let all: Vec<_> = [Some(full), next, Some(check)].into_iter().flatten().collect();
+    steps::with(command_line, &all)
 }

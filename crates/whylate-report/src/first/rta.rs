@@ -8,7 +8,7 @@ use whylate_model::{Nanos, Printable};
 
 use super::by_task::{self, Counted};
 use super::taken::UNKNOWN;
-use super::{COMPARE, Screen, series, threads};
+use super::{COMPARE, Screen, series, steps, threads};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value, count};
 use crate::prediction::{Exceeded, exceeded};
@@ -19,7 +19,8 @@ use crate::threads::share;
 const IN_ORDER: usize = 4;
 
 /// What predicts with the overheads and the release jitter of this machine.
-const MEASURED: &str = "whylate rta ... --run --overhead measured --jitter measured";
+const MEASURED: (&str, &str) =
+    ("--overhead measured --jitter measured", "predict with this machine's costs");
 
 /// Is it a recording of tasks that were predicted?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -31,7 +32,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     let counted: Vec<Counted> = of.tasks.iter().filter_map(counted).collect();
     let mut answer = vec![headline(run, of)];
     answer.extend(longer(of, &counted));
-    let head = ["response time of task", "predicted", "p50", "max", "above", "missed"];
+    let head = ["response time of task", "predicted", "deadline", "p50", "max", "above", "missed"];
     let mut table = Table::new("", &head);
     let mut tasks: Vec<&PredictedTask> = of.tasks.iter().collect();
     if tasks.len() > IN_ORDER {
@@ -41,7 +42,7 @@ pub(super) fn screen(run: &Run) -> Screen {
     for task in tasks {
         table.row(row(run, task));
     }
-    let why = by_task::table("why measured exceeds predicted", &counted);
+    let why = by_task::table("jobs above predicted, by cause", &counted);
     let mut notes =
         vec!["Predicted: worst-case response time. Above: jobs that took longer.".to_owned()];
     notes.extend(most_lost(of));
@@ -50,9 +51,13 @@ pub(super) fn screen(run: &Run) -> Screen {
             "Overheads (switches, interrupts, wake-ups) are left out of the prediction.".to_owned(),
         );
     }
-    let more = if has_measured_overheads(of) { COMPARE } else { MEASURED };
+    let more = if has_measured_overheads(of) {
+        vec![COMPARE.to_owned()]
+    } else {
+        steps::with(&run.command_line, &[MEASURED])
+    };
     let tables = vec![table, why];
-    Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
+    Screen { answer, tables, notes, more, ..Screen::default() }
 }
 
 /// Overheads that somebody gave are those of no machine.
@@ -65,7 +70,7 @@ fn has_measured_overheads(of: &Prediction) -> bool {
 fn counted(task: &PredictedTask) -> Option<Counted> {
     let measured = task.measured.as_ref()?;
     let judged = measured.judged.as_ref()?;
-    let mut counted = Counted::of(&task.name);
+    let mut counted = Counted::of(&called(&task.name));
     for of in &judged.machine_by {
         counted.add(cause(of.cause), of.jobs);
     }
@@ -104,7 +109,8 @@ fn most_lost(of: &Prediction) -> Option<String> {
     let [lost, part] = [job.machine.lost_ns, job.machine.cause_ns];
     let [lost, part] = [lost, part].map(|time| Cell::from(time).said());
     let part = job.machine.cause.map(|of| format!(", {part} of it to {}", cause(of)));
-    let (name, number) = (Printable(&task.name), job.job);
+    let (name, number) = (called(&task.name), job.job);
+    let name = Printable(&name);
     Some(format!("Job {number} of {name} lost the most: {lost}{}.", part.unwrap_or_default()))
 }
 
@@ -149,6 +155,12 @@ fn longer(of: &Prediction, counted: &[Counted]) -> Option<Sentence> {
     }
 }
 
+/// A task without a name has a number, which says beside others of what it is.
+fn called(name: &str) -> String {
+    let is_number = !name.is_empty() && name.bytes().all(|digit| digit.is_ascii_digit());
+    if is_number { format!("task {name}") } else { name.to_owned() }
+}
+
 /// What took most of most jobs of all tasks; none where that is not known.
 fn main_cause(counted: &[Counted]) -> Option<String> {
     let all = by_task::all(counted);
@@ -164,7 +176,7 @@ fn predicted(task: &PredictedTask) -> Option<Nanos> {
     }
 }
 
-fn row(run: &Run, task: &PredictedTask) -> [Cell; 6] {
+fn row(run: &Run, task: &PredictedTask) -> [Cell; 7] {
     let response = match (predicted(task), &task.response) {
         (Some(bound), _) => bound.into(),
         (None, Some(PredictedResponse::Unbounded)) => "unbounded".into(),
@@ -179,6 +191,7 @@ fn row(run: &Run, task: &PredictedTask) -> [Cell; 6] {
     [
         Cell::from(Printable(&task.name).to_string()),
         response,
+        task.deadline.into(),
         measured.map_or(Value::Absent.into(), |of| series::at(of, 50.0)),
         measured.map_or(Value::Absent.into(), series::max),
         task.measured.as_ref().map(|of| Value::Count(of.over)).into(),

@@ -16,7 +16,7 @@ use crate::terminal::Style;
 use crate::trusted;
 
 /// What to do about a client that was late.
-const ON_TIME: &str = "whylate rtt ... --cpus CPU --sched fifo:50  may keep the client on time";
+const ON_TIME: &str = "--cpus CPU --sched fifo:50  may keep the client on time";
 
 /// Is it a recording of requests, or of messages that nobody answers?
 pub(super) fn is_it(run: &Run) -> bool {

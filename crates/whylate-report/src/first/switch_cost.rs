@@ -30,7 +30,7 @@ pub(super) fn screen(run: &Run) -> Screen {
         answer,
         tables: vec![direct(of), indirect(of)],
         notes: apart(of).into_iter().collect(),
-        more: vec!["whylate rta ... --overhead measured  uses these costs".to_owned()],
+        more: vec!["--overhead measured  lets whylate rta use these costs".to_owned()],
         ..Screen::default()
     }
 }

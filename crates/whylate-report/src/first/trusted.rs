@@ -153,7 +153,7 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
 }
 
 /// The sentence without its capital letter, unless a name begins with it.
-fn lower(sentence: &str) -> String {
+pub(super) fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let Some(first) = letters.next() else { return String::new() };
     if letters.clone().next().is_none_or(|second| !second.is_lowercase() && second != ' ') {

@@ -5,6 +5,8 @@
 //! the screen goes; the names of the rest follow, and those of the common options last. `--help` is clap's, in
 //! groups, and says with which status a command ends. The program itself has one page for both.
 
+use std::ffi::OsString;
+
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory};
 
@@ -79,6 +81,16 @@ Prepare and view:
   completions, man        for a shell, and for man
 Options: --cpus --duration --out --format json --quick --full -h --help -V
 ";
+
+/// `help COMMAND` as `COMMAND --help`. It is no command of its own, which lists, completions and manual pages would
+/// have to have.
+pub(crate) fn asked(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
+}
 
 /// The program as it reads this command line: a word `-h` asks for one screen.
 pub(crate) fn program(asks_for_a_screen: bool) -> Command {
@@ -311,6 +323,25 @@ mod tests {
     use clap::error::ErrorKind;
 
     use super::*;
+
+    #[test]
+    fn help_with_a_command_is_that_commands_help_and_no_command_itself() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (line, told) in [
+            ("whylate help", "whylate --help"),
+            ("whylate help wake", "whylate wake --help"),
+            ("whylate help lab up", "whylate lab up --help"),
+            ("whylate report help", "whylate report help"),
+            ("whylate", "whylate"),
+        ] {
+            assert_eq!(asked(words(line)), words(told), "{line}");
+        }
+        let told = program(false).try_get_matches_from(asked(words("whylate help wake")));
+        assert_eq!(told.unwrap_err().kind(), ErrorKind::DisplayHelp);
+        let told = program(false).try_get_matches_from(asked(words("whylate help nothing")));
+        assert_eq!(told.unwrap_err().kind(), ErrorKind::InvalidSubcommand);
+        assert!(whole().find_subcommand("help").is_none());
+    }
 
     /// Every command that is shown, with its words.
     fn commands() -> Vec<(String, Command)> {

@@ -30,7 +30,10 @@ use crate::parse;
 /// Example: whylate rta --task "3ms 8ms" --task "17ms 33ms" --overhead whylate-20261122-024500
 ///
 /// Cost: one CPU is busy for three to four minutes (--quick: a minute), with real-time priority
-/// where runners yield; a quarter of the free memory at most.
+/// where runners yield; a quarter of the free memory at most. The direct cost takes six times
+/// --duration, for there are six kinds of switches; the cost through the caches takes two trials
+/// for each pair and working set, by default 8 s for each of about ten. --direct and --indirect
+/// measure one of them.
 ///
 /// Limits: yielding needs CAP_SYS_NICE, and the classes of switches root; without them the rest is
 /// measured. A switch that the hypervisor interrupts is long: costs are those of the dense cluster
@@ -48,9 +51,10 @@ pub(crate) struct SwitchCost {
     /// Only the cost through the caches
     #[arg(help_heading = "What to measure", long)]
     pub(crate) indirect: bool,
-    /// How long each kind of switch is measured, half of it with tracing [default: 4s]
+    /// How long each of six kinds of switches is measured, half of it with tracing; all of them take
+    /// six times as long, and the cost through the caches comes on top of it [default: 4s]
     #[arg(
-        help = "How long each kind of switch is measured [4s]",
+        help = "Time for each of 6 kinds of switches [4s]",
         long_help,
         help_heading = "Direct cost",
         long,

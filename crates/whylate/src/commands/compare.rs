@@ -71,7 +71,11 @@ fn request(options: &Compare) -> Result<Request> {
                 "without --baseline, compare takes two run directories, BEFORE and AFTER, and got {}",
                 others.len()
             );
-            return Err(Refused::with_next(text, "whylate compare BEFORE AFTER".to_owned()));
+            let next = match others.len() {
+                0 | 1 => "whylate compare BEFORE AFTER",
+                _ => "whylate compare AFTER.. --baseline BEFORE..  for several runs a side",
+            };
+            return Err(Refused::with_next(text, next.to_owned()));
         }
     };
     Ok(Request {

@@ -15,7 +15,7 @@ use whylate_model::switch_cost::{Between, How};
 use whylate_model::trust::Trust;
 use whylate_model::{Nanos, Printable};
 use whylate_record::set::{Request, record};
-use whylate_record::storage;
+use whylate_record::{command_line, storage};
 use whylate_report::prediction::{Releases, beside};
 use whylate_report::{first_prediction, full_prediction};
 use whylate_rta::analysis::assign::{Assignment, assign};
@@ -141,7 +141,7 @@ fn without_effect(options: &Rta) -> Option<String> {
 fn print(prediction: &Prediction, common: &Common) -> Result<()> {
     match common.format {
         Format::Text if common.full => out::print(full_prediction(prediction, style())),
-        Format::Text => out::print(first_prediction(prediction, style())),
+        Format::Text => out::print(first_prediction(prediction, &command_line(), style())),
         Format::Json => {
             let text = serde_json::to_string_pretty(&PredictionDocument {
                 format_version: PREDICTION_VERSION,
@@ -572,7 +572,7 @@ fn request(options: &Rta, wanted: &Wanted, set: TaskSet) -> Result<Request> {
         passes: 0,
         storage: storage::Limits::default(),
         seed: options.common.seed.unwrap_or_default(),
-        command_line: whylate_record::command_line(),
+        command_line: command_line(),
         question,
         load: Vec::new(),
         bed: None,

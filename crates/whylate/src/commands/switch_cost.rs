@@ -3,6 +3,7 @@
 use anyhow::Result;
 use whylate_model::Nanos;
 use whylate_record::RecordError;
+use whylate_record::progress::Progress;
 use whylate_record::switch_cost::{Indirect, Request, record};
 
 use super::gaps::{housekeeping, one_cpu};
@@ -14,6 +15,8 @@ use crate::parse::Turn;
 use crate::progress::Shown;
 use crate::stopping::Stopping;
 
+/// Kinds of switches: three ways of threads, and of processes.
+const KINDS: u64 = 6;
 /// How long each kind of switch is measured.
 const ROW: Nanos = Nanos(4 * Nanos::SECOND.0);
 const QUICK_ROW: Nanos = Nanos(Nanos::SECOND.0);
@@ -30,6 +33,7 @@ pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
     let request = request(options)?;
     let Beginning { seed, directory, path } = begin(&options.common, &mut progress)?;
     let request = Request { seed, ..request };
+    progress.say(&how_long(&request));
     let recorded = match record(&request, directory, &stopping.stop, &mut progress) {
         Ok(recorded) => recorded,
         Err(error @ (RecordError::WorkingSet { .. } | RecordError::TrialTooLong { .. })) => {
@@ -40,6 +44,20 @@ pub(super) fn run(options: &SwitchCost) -> Result<Exit> {
     };
     drop(progress);
     conclude(&recorded, &path, &options.common, &stopping)
+}
+
+/// How long it takes at least, as far as that is known before the caches are looked at.
+fn how_long(request: &Request) -> String {
+    let direct = request.direct.map(|each| {
+        let all = Nanos(each.0.saturating_mul(KINDS));
+        format!("direct cost: {all} ({KINDS} kinds of switches, {each} each)")
+    });
+    let indirect = request.indirect.as_ref().map(|of| {
+        let trials = u64::from(of.trials).saturating_mul(2);
+        let each = Nanos(of.length.0.saturating_mul(trials));
+        format!("cost through the caches: {each} or more for each working set")
+    });
+    direct.into_iter().chain(indirect).collect::<Vec<_>>().join("; ")
 }
 
 fn request(options: &SwitchCost) -> Result<Request> {
@@ -80,6 +98,19 @@ mod tests {
     use super::super::tests::asked;
     use super::*;
     use crate::cli::Command;
+
+    #[test]
+    fn how_long_a_recording_takes_is_told_as_a_whole() {
+        let told = |line: &str| match asked(line) {
+            Command::SwitchCost(options) => how_long(&request(&options).unwrap()),
+            _ => String::new(),
+        };
+        let direct = "direct cost: 24s (6 kinds of switches, 4s each)";
+        let caches = "cost through the caches: 8s or more for each working set";
+        assert_eq!(told("switch-cost"), format!("{direct}; {caches}"));
+        assert_eq!(told("switch-cost --direct"), direct);
+        assert_eq!(told("switch-cost --indirect"), caches);
+    }
 
     #[test]
     fn trials_that_are_asked_for_are_made_with_quick_too() {

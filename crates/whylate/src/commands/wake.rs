@@ -31,7 +31,7 @@ pub(super) fn run(options: &Wake) -> Result<Exit> {
         }
     };
     let stopping = Stopping::listen()?;
-    let mut progress = Shown::usual();
+    let mut progress = Shown::usual().of("wake-ups");
     let request = request(options, &wanted, &probes)?;
     if let Some(exit) = not_understood(&request) {
         return Ok(exit);

@@ -2,17 +2,25 @@
 
 use whylate_model::Printable;
 
+use super::Known;
 use crate::compare::{Comparison, Excess, Judged, Outcome};
 use crate::numbers::{Cell, Value};
 use crate::spans::{Sentence, Told, sentence};
 
 /// The worst first: what was exceeded, what cannot be judged, and how many held; none without limits.
-pub(super) fn sentence(of: &Comparison) -> Option<Sentence> {
+pub(super) fn sentence(of: &Comparison, pairs: &[Known]) -> Option<Sentence> {
     let all = of.limits.len();
+    // Those of what the headline is about come first.
+    let place = |judged: &Judged| {
+        pairs.iter().position(|(pair, _)| pair.series == judged.series).unwrap_or(usize::MAX)
+    };
     let of_kind = |is: fn(&Outcome) -> bool| {
         let judged = of.limits.iter().filter(move |judged| is(&judged.outcome));
-        judged.collect::<Vec<&Judged>>()
+        let mut judged = judged.collect::<Vec<&Judged>>();
+        judged.sort_by_key(|judged| place(judged));
+        judged
     };
+    let limits = |more: usize| if more == 1 { " more limit" } else { " more limits" };
     let exceeded = of_kind(|outcome| matches!(outcome, Outcome::Exceeded { .. }));
     let unjudged = of_kind(|outcome| matches!(outcome, Outcome::CannotBeJudged { .. }));
     let unshown = of_kind(|outcome| matches!(outcome, Outcome::NotShown { .. }));
@@ -21,7 +29,7 @@ pub(super) fn sentence(of: &Comparison) -> Option<Sentence> {
     }
     if let Some(first) = exceeded.first() {
         let more = exceeded.len() - 1;
-        let more = (more > 0).then(|| sentence![" and ", more, " more"]);
+        let more = (more > 0).then(|| sentence![" and ", more, limits(more)]);
         return Some(sentence![
             "Limit exceeded: ",
             which(first, of),
@@ -36,7 +44,7 @@ pub(super) fn sentence(of: &Comparison) -> Option<Sentence> {
             _ => String::new(),
         };
         let more = unjudged.len() - 1;
-        let more = (more > 0).then(|| sentence!["; and ", more, " more"]);
+        let more = (more > 0).then(|| sentence!["; and ", more, limits(more)]);
         let limit = sentence!["Limit ", which(first, of), " cannot be judged: "];
         return Some(sentence![limit, Told::of(why), more, "."]);
     }

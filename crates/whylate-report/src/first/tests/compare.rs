@@ -76,7 +76,7 @@ fn stalls(home: &Path, seed: u64, lost: f64, length: u64) -> PathBuf {
     let many = (lost * 1e9 / length as f64) as u64;
     // As many again as a tenth of them, in the mean.
     run.gaps[0].lost_share = 1.1 * lost;
-    write(home, &format!("gaps-{seed}"), &run, |numbers, _| {
+    write(home, &format!("busy-{seed}"), &run, |numbers, _| {
         let many = many + numbers.below(many / 5);
         (0..many).map(|_| length / 2 + numbers.below(length)).collect()
     })
@@ -223,7 +223,7 @@ fn five_runs_of_requests_a_side_are_told_with_what_was_exceeded() {
     let exceeded = screen(&found);
     assert!(exceeded.starts_with("Response time p50 rose to 14.7 µs in B from 1"), "{exceeded}");
     assert!(exceeded.contains("\nLimit exceeded: p50=+10% of response time (by "), "{exceeded}");
-    assert!(exceeded.contains(" and 1 more."), "{exceeded}");
+    assert!(exceeded.contains(" and 1 more limit."), "{exceeded}");
     insta::assert_snapshot!("compare-5", exceeded);
     let text = screen(&of(a.clone(), b.clone(), &["p50=+90%", "p99.9999=+10%"]));
     assert!(
@@ -264,7 +264,7 @@ fn what_differs_besides_is_named_and_what_is_not_alike_is_not_compared() {
     assert!(!text.contains("change"), "{text}");
     let gaps = stalls(home.path(), 4, 0.1, 9_000);
     let text = screen(&of(vec![a], vec![gaps], &[]));
-    assert!(text.starts_with("The two sides have no series in common."), "{text}");
+    assert!(text.starts_with("The two sides have no series in common"), "{text}");
 }
 
 #[test]
@@ -339,8 +339,12 @@ fn a_cause_that_took_another_share_is_named_in_the_words_of_a_first_screen() {
     };
     let share = NumberDifference { before: 0.0, after: 0.48, difference, verdict: Verdict::ALower };
     for (cause, class, told) in [
-        ("thread hog (ordinary)", Some("task hog (normal)"), "by task hog (normal): +48 points"),
-        ("page fault\u{1b}", None, "by page fault\\u{1b}: +48 points"),
+        (
+            "thread hog (ordinary)",
+            Some("task hog (normal)"),
+            "cause: task hog (normal), +48 points",
+        ),
+        ("page fault\u{1b}", None, "cause: page fault\\u{1b}, +48 points"),
     ] {
         if let PairResult::Compared(of) = &mut found.pairs[0].result {
             let (cause, class) = (cause.to_owned(), class.map(str::to_owned));
@@ -358,6 +362,141 @@ fn a_cause_that_took_another_share_is_named_in_the_words_of_a_first_screen() {
     }
     let screen = screen(&found);
     assert!(screen.contains("The share of page fault\\u{1b} changed: +48 points."), "{screen}");
+}
+
+#[test]
+fn a_cause_is_most_of_a_change_only_where_it_is_half_of_it_or_more_and_no_more_than_all() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = [(1, 0.018, 6_000), (2, 0.179, 37_000)]
+        .map(|(seed, lost, length)| stalls(home.path(), seed, lost, length));
+    let mut found = of(vec![a], vec![b], &[]);
+    let changed = |by: f64| {
+        let interval = (by - 0.04, by + 0.04);
+        let (within, between) = (None, None);
+        let difference =
+            Spread { difference: by, relative: None, interval, within, between, resampled: true };
+        let (before, after) = ((-by).max(0.0), by.max(0.0));
+        NumberDifference { before, after, difference, verdict: Verdict::ALower }
+    };
+    for (whole, part, told) in [
+        (0.44, 0.09, "Largest change by cause: softirqs, +9 points."),
+        (0.44, 0.22, "Most of the change is by softirqs: +22 points."),
+        (0.44, 0.44, "Most of the change is by softirqs: +44 points."),
+        (0.44, 0.441, "Most of the change is by softirqs: +44 points."),
+        (0.41, 0.49, "Largest change by cause: softirqs, +49 points; other causes fell."),
+        (-0.41, -0.49, "Largest change by cause: softirqs, −49 points; other causes rose."),
+        (-0.03, 0.09, "Largest change by cause: softirqs, +9 points; other causes fell."),
+    ] {
+        if let PairResult::Compared(of) = &mut found.pairs[0].result {
+            of.lost_share = Some(changed(whole));
+            let (cause, class) = ("softirqs".to_owned(), None);
+            let share = changed(part);
+            of.causes = Some(CauseChange::Shown { cause, class, is_largest: true, share });
+        }
+        let screen = screen(&found);
+        assert!(screen.contains(told), "{whole} {part}: {screen}");
+    }
+}
+
+#[test]
+fn the_next_steps_of_a_comparison_are_its_own_command() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = [1, 2].map(|seed| stalls(home.path(), seed, 0.01 * f64::from(seed as u32), 2_000));
+    let mut found = of(vec![a], vec![b], &["lost=+10%"]);
+    let named = |found: &mut Comparison, a: &str, b: &str| {
+        a.clone_into(&mut found.before[0].directory);
+        b.clone_into(&mut found.after[0].directory);
+    };
+    named(&mut found, "g1", "my g2");
+    let told = "More:  whylate compare g1 'my g2' --limit lost=+10% --full  has every number\n";
+    assert!(screen(&found).contains(told), "{}", screen(&found));
+    found.limits.clear();
+    let told = "compare g1 'my g2' --full  has every number\n       --limit 'p99=+10%'  makes";
+    assert!(screen(&found).contains(told), "{}", screen(&found));
+    let one = found.after[0].clone();
+    found.after.push(one);
+    let told = "More:  whylate compare 'my g2' 'my g2' --baseline g1 --full  has every number\n";
+    assert!(screen(&found).contains(told), "{}", screen(&found));
+    // Where the names leave no room there is no command that could be typed.
+    named(&mut found, &"x".repeat(80), "g2");
+    let text = screen(&found);
+    assert!(text.contains("More:  --full  has every number; --html FILE draws them\n"), "{text}");
+    assert!(!text.contains("whylate compare ..."), "{text}");
+}
+
+#[test]
+fn sides_that_have_nothing_in_common_are_told_by_what_they_measured_and_not_to_be_judged() {
+    let [a, b] = ["gaps", "wake"].map(|kind| Path::new(crate::kept::RUNS).join(kind));
+    let mut found = of(vec![a], vec![b], &[]);
+    "g1".clone_into(&mut found.before[0].directory);
+    "w1".clone_into(&mut found.after[0].directory);
+    let text = screen(&found);
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "The two sides have no series in common: g1 measured lost CPU time on CPU 1, w1 \
+                timer wake-up latency on CPU 1.";
+    assert!(said.starts_with(told), "{text}");
+    assert!(text.contains("More:  whylate report g1\n       whylate report w1\n"), "{text}");
+    for no in ["--limit", "every number", "Also differs"] {
+        assert!(!text.contains(no), "{no}: {text}");
+    }
+}
+
+#[test]
+fn limits_of_what_the_headline_is_about_come_first_and_the_others_are_counted_as_limits() {
+    let side = || vec![Path::new(crate::kept::RUNS).join("wake")];
+    let mut found = of(side(), side(), &["p50=+10%"]);
+    assert_eq!(found.limits.len(), 2, "{:?}", found.limits);
+    // The series without skipped wake-ups is judged first.
+    found.limits.sort_by_key(|judged| judged.series.contains("corrected"));
+    let not = || crate::compare::Outcome::CannotBeJudged { reason: "x".to_owned() };
+    found.limits.iter_mut().for_each(|judged| judged.outcome = not());
+    let told = "Limit p50=+10% of wake-up latency, HR cannot be judged: x; and 1 more limit.";
+    let text = first_of_comparison(&found, style());
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{text}");
+}
+
+#[test]
+fn an_answer_from_a_run_in_which_trust_is_poor_begins_so() {
+    let home = tempfile::tempdir().unwrap();
+    let lost = || vec!["records were lost".to_owned()];
+    let poor = |run: &mut Run| {
+        run.verdict = whylate_model::run::Verdict::Untrustworthy { reasons: lost() };
+    };
+    let a = requests(home.path(), 1, 10_000, |_| ());
+    let b = requests(home.path(), 2, 14_000, poor);
+    let text = first_of_comparison(&of(vec![a.clone()], vec![b], &[]), style());
+    assert!(text.starts_with("Not to be relied on: response time p50 rose to "), "{text}");
+    // What is known to be the same recording is told as it is.
+    let text = first_of_comparison(&of(vec![a.clone()], vec![a], &[]), style());
+    assert!(text.starts_with("Response time p50: no change is shown"), "{text}");
+    let (quiet, busy) = (stalls(home.path(), 3, 0.01, 2_000), stalls(home.path(), 4, 0.1, 9_000));
+    let mut found = of(vec![quiet], vec![busy], &[]);
+    let directory = "b".to_owned();
+    found.cautions.push(Caution::NotTrustworthy { directory, reasons: lost() });
+    let text = screen(&found);
+    assert!(text.starts_with("Not to be relied on: CPU 1 lost more in B: "), "{text}");
+}
+
+#[test]
+fn whole_requests_of_a_process_come_before_their_parts() {
+    let side = || vec![Path::new(crate::kept::RUNS).join("watch")];
+    let of = of(side(), side(), &[]);
+    let text = first_of_comparison(&of, style());
+    assert!(text.starts_with("Whole request of watched p"), "{text}");
+    let names = names(&of);
+    assert!(names[0].starts_with("whole request"), "{names:?}");
+}
+
+#[test]
+fn a_caution_about_one_interval_has_the_name_of_the_screen() {
+    let side = || vec![Path::new(crate::kept::RUNS).join("wake")];
+    let of = of(side(), side(), &[]);
+    let caution =
+        |series: &str, intervals| Caution::FewIntervals { series: series.to_owned(), intervals };
+    let one = of.told(&caution("wake-corrected-HR", 1));
+    assert_eq!(one, "all due wake-ups: one side has only 1 interval of time");
+    let two = of.told(&caution("nothing", 2));
+    assert_eq!(two, "nothing: one side has only 2 intervals of time");
 }
 
 #[test]

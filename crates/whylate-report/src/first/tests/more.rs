@@ -195,12 +195,16 @@ fn without_a_trace_the_next_step_is_the_runs_own_command_as_root() {
         gaps.cpu.0 *= 2;
     }
     let screen = super::shown(&run, style());
-    assert!(screen.contains("gaps --cpus ...  names tasks and interrupts\n"), "{screen}");
+    assert!(
+        screen.contains("\n       The same command as root names tasks and interrupts.\n"),
+        "{screen}"
+    );
 }
 
 #[test]
 fn tasks_are_to_run_again_with_measured_overheads_only_where_the_prediction_has_none() {
-    let measured = "\n       whylate rta ... --run --overhead measured --jitter measured\n";
+    let measured =
+        "\n       --overhead measured --jitter measured  predict with this machine's costs\n";
     let mut run = kept("rta").1;
     for (from, is_told) in [(None, true), (Some(GIVEN), true), (Some("switch-cost"), false)] {
         let overheads = from.map(|from| PredictedOverheads {
@@ -215,5 +219,35 @@ fn tasks_are_to_run_again_with_measured_overheads_only_where_the_prediction_has_
         assert_fits(&screen);
         assert_eq!(screen.contains(measured), is_told, "{screen}");
         assert_eq!(screen.contains("whylate compare RUN OTHER"), !is_told, "{screen}");
+    }
+}
+
+#[test]
+fn a_next_step_of_tasks_is_their_own_command_or_the_option_alone() {
+    let of = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        crate::first::steps::with(&words, &[("--simulate", "checks"), ("--check", "exits")])
+    };
+    let own = ["/usr/bin/whylate", "rta", "--task", "3ms 8ms", "-o", "run", "--out=other"];
+    let told = "whylate rta --task '3ms 8ms'";
+    assert_eq!(of(&own), [format!("{told} --simulate  checks"), format!("{told} --check  exits")]);
+    let checked = [&own[..4], &["--check"]].concat();
+    assert_eq!(of(&checked), [format!("{told} --check --simulate  checks")]);
+    let name = "x".repeat(60);
+    let long = [&own[..4], &["--task", &name]].concat();
+    assert_eq!(of(&long), ["--simulate  checks", "--check  exits"]);
+    assert_eq!(of(&[]), ["--simulate  checks", "--check  exits"]);
+    // What is there with another value is told alone.
+    let given: Vec<String> = ["whylate", "rta", "--overhead=5us"].map(str::to_owned).to_vec();
+    let told = crate::first::steps::with(&given, &[("--overhead measured", "adds")]);
+    assert_eq!(told, ["--overhead measured  adds"]);
+}
+
+#[test]
+fn no_next_step_of_a_kept_run_has_dots_for_the_words_of_a_command() {
+    for kind in crate::kept::kinds() {
+        let screen = super::shown(&kept(&kind).1, style());
+        let more = screen.split_once("\nMore:").map_or("", |(_, more)| more);
+        assert!(!more.contains(" ... ") && !more.contains(" ...  "), "{kind}: {screen}");
     }
 }

@@ -15,14 +15,20 @@ use crate::terminal::{Style, full_prediction};
 
 const MS: u64 = 1_000_000;
 
+/// The command that asked.
+fn words() -> Vec<String> {
+    ["whylate", "rta", "--task", "3ms 8ms"].map(str::to_owned).to_vec()
+}
+
 fn shown(of: &Prediction) -> String {
-    let screen = first_prediction(of, style());
+    let screen = first_prediction(of, &words(), style());
     // The command of the user is a line, too.
     assert!(screen.lines().count() < 24, "{} lines:\n{screen}", screen.lines().count());
     for line in screen.lines() {
         assert!(line.chars().count() <= 80, "{line:?} in\n{screen}");
     }
-    for said in ["Trust: ", "  whylate rta ... --full", "--check  exits with status 3"] {
+    for said in ["Trust: ", "  whylate rta --task '3ms 8ms' --full", "--check  exits with 3 unless"]
+    {
         assert!(screen.contains(said), "{said}: {screen}");
     }
     assert_possible(&screen);
@@ -216,7 +222,8 @@ fn of_many_tasks_those_with_least_to_spare_stand_first_and_the_others_are_counte
         of.notes = vec!["a note that is as long as it needs to be said".to_owned(); 9];
         let screen = shown(&of);
         assert!(tasks <= 10 || screen.contains("more: --full"), "{screen}");
-        let plain = first_prediction(&of, Style { letters: Letters::Plain, ..Style::default() });
+        let plain =
+            first_prediction(&of, &words(), Style { letters: Letters::Plain, ..Style::default() });
         assert!(plain.is_ascii(), "{plain}");
     }
     let screen = shown(&many(20));

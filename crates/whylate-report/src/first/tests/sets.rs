@@ -317,7 +317,7 @@ fn why_jobs_took_longer_than_predicted_adds_up_to_those_that_did() {
         let run = judged(many);
         let screen = shown(&run, style());
         assert_fits(&screen);
-        let (names, rows) = table(&screen, "why measured exceeds predicted");
+        let (names, rows) = table(&screen, "jobs above predicted, by cause");
         let tasks = &run.prediction.as_ref().unwrap().tasks;
         let over = |name: &str| {
             let own = tasks.iter().find(|task| task.name == name);
@@ -340,6 +340,30 @@ fn why_jobs_took_longer_than_predicted_adds_up_to_those_that_did() {
 }
 
 #[test]
+fn a_task_without_a_name_is_told_by_its_number_beside_its_deadline() {
+    let mut run = judged(2);
+    for (at, task) in run.prediction.as_mut().unwrap().tasks.iter_mut().enumerate() {
+        task.name = at.to_string();
+        task.deadline = Nanos(7_000_000);
+    }
+    let screen = shown(&run, style());
+    assert_fits(&screen);
+    assert!(screen.contains("\nJob 84 of task 1 lost the most: "), "{screen}");
+    let heads = |begin: &str| {
+        let line = screen.lines().find(|line| line.starts_with(begin)).unwrap();
+        line.split("  ")
+            .map(|head| head.trim().to_owned())
+            .filter(|of| !of.is_empty())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(heads("jobs above")[1..], ["task 0", "task 1"], "{screen}");
+    let tasks = heads("response time of task");
+    let deadline = tasks.iter().position(|head| head == "deadline").unwrap();
+    let row = heads("0 ");
+    assert!(row[deadline].starts_with('7'), "{screen}");
+}
+
+#[test]
 fn jobs_that_lost_time_does_not_explain_are_in_the_answer() {
     let mut run = judged(2);
     let tasks = &mut run.prediction.as_mut().unwrap().tasks;
@@ -350,7 +374,7 @@ fn jobs_that_lost_time_does_not_explain_are_in_the_answer() {
     assert_fits(&screen);
     let said = "3 of 248 jobs took longer than lost time explains: check the task set.";
     assert_eq!(screen.lines().nth(2), Some(said), "{screen}");
-    let (_, rows) = table(&screen, "why measured exceeds predicted");
+    let (_, rows) = table(&screen, "jobs above predicted, by cause");
     let all: u64 = rows.iter().map(|(_, cells)| cells[1]).sum();
     assert_eq!(all, run.prediction.as_ref().unwrap().tasks[1].measured.as_ref().unwrap().over);
 }
@@ -364,7 +388,7 @@ fn of_a_run_that_did_not_count_its_jobs_by_cause_the_cause_is_unknown() {
     }
     let screen = shown(&run, style());
     assert_fits(&screen);
-    let (_, rows) = table(&screen, "why measured exceeds predicted");
+    let (_, rows) = table(&screen, "jobs above predicted, by cause");
     assert_eq!(rows[0], ("cause unknown".to_owned(), vec![21, 27]), "{screen}");
     assert!(!screen.contains("main cause"), "{screen}");
 }

@@ -68,8 +68,8 @@ pub(crate) use taken::{by_kind, class_named};
 /// Where a run is stored, and how it comes to be shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Its directory.
-    pub directory: &'a Path,
+    /// Its directory; none where it could not be stored.
+    pub directory: Option<&'a Path>,
     /// It was recorded before and is shown again.
     pub again: bool,
 }
@@ -280,8 +280,12 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
 
 /// With where the rest of it is.
 fn placed(mut screen: Screen, place: Place) -> Screen {
-    screen.more.insert(0, format!("whylate report {DIRECTORY} --full"));
-    screen.directory = Some(for_a_shell(&place.directory.display().to_string()));
+    if place.directory.is_some() {
+        screen.more.insert(0, format!("whylate report {DIRECTORY} --full"));
+    } else {
+        screen.more.retain(|step| !step.contains(DIRECTORY));
+    }
+    screen.directory = place.directory.map(|path| for_a_shell(&path.display().to_string()));
     screen
 }
 

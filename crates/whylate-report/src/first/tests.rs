@@ -77,7 +77,7 @@ pub(super) fn style() -> Style {
 
 /// The screen as `report` shows it.
 pub(super) fn shown(run: &Run, style: Style) -> String {
-    let place = Place { directory: Path::new("RUN"), again: true };
+    let place = Place { directory: Some(Path::new("RUN")), again: true };
     first_screen(run, place, style).unwrap()
 }
 
@@ -217,7 +217,7 @@ fn a_run_that_is_shown_again_begins_with_its_date_and_command() {
     assert!(first(&run).ends_with("UTC by: whylate gaps 'a b'"), "{}", first(&run));
     run.command_line.clear();
     assert_eq!(first(&run), "Recorded 2026-11-21 16:22 UTC");
-    let place = Place { directory: Path::new("RUN"), again: false };
+    let place = Place { directory: Some(Path::new("RUN")), again: false };
     assert!(first_screen(&run, place, style()).unwrap().starts_with("CPU 1 lost"));
 }
 

@@ -25,7 +25,7 @@ const OTHERS: [&str; 4] = [
 const LINE: usize = 80;
 
 fn place(directory: &str) -> Place<'_> {
-    Place { directory: Path::new(directory), again: true }
+    Place { directory: Some(Path::new(directory)), again: true }
 }
 
 /// Each of a screen's commands stands on it, and so does its page; no line is wider than a terminal.

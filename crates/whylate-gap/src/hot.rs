@@ -44,8 +44,6 @@ const RECORDINGS_IN_A_ROW: u32 = 16;
 pub struct Live {
     /// First reading of the loop, or the end of its wait for the start where a gap lasted beyond that; zero before.
     pub start: AtomicU64,
-    /// Of the ticks since then, those in which the thread only ran towards the first reading.
-    pub settling_ticks: AtomicU64,
     /// Latest reading at the end of a block.
     pub now: AtomicU64,
     /// Iterations in completed blocks.
@@ -58,7 +56,7 @@ pub struct Live {
     pub gap_ticks: AtomicU64,
     /// Of these, ticks in which the thread waited of its own accord.
     pub wait_ticks: AtomicU64,
-    /// Ticks recording them.
+    /// Ticks recording them, and between them where they came before the first reading.
     pub recording_ticks: AtomicU64,
     /// Gaps with a change of CPU.
     pub migrations: AtomicU64,
@@ -334,18 +332,17 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The first reading of a loop. Where gaps were counted before it, the measurement began where it was to.
+    /// The first reading of a loop. Where gaps were counted before it, the measurement began where it was to; what is
+    /// in no gap since then is time that the thread had, and no iteration of this loop.
     fn begins(&self, first: Ticks) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (mut start, begin) = (first, self.limits.begin);
-        if begin.0 != 0 && of(&self.live.gaps) > 0 {
-            let accounted = of(&self.live.gap_ticks) + of(&self.live.recording_ticks);
-            self.live
-                .settling_ticks
-                .store(first.since(begin).0.saturating_sub(accounted), Ordering::Relaxed);
+        let (mut start, begin, live) = (first, self.limits.begin, self.live);
+        if begin.0 != 0 && of(&live.gaps) > 0 {
             start = begin;
+            let had = first.since(begin).0.saturating_sub(of(&live.gap_ticks));
+            live.recording_ticks.store(had, Ordering::Relaxed);
         }
-        self.live.start.store(start.0, Ordering::Relaxed);
+        live.start.store(start.0, Ordering::Relaxed);
     }
 
     /// Counts iterations done up to `now`; true when the measurement is over.

@@ -91,8 +91,6 @@ pub struct ThreadFacts {
 pub struct Totals {
     /// First reading of the measurement proper; where a gap lasted beyond its start, that.
     pub start: Ticks,
-    /// Time between the two in which the thread ran.
-    pub settling_ticks: TicksDelta,
     /// Last reading.
     pub end: Ticks,
     /// Iterations.
@@ -125,7 +123,6 @@ impl Totals {
         let tripped = read(&live.tripped);
         Self {
             start: Ticks(read(&live.start)),
-            settling_ticks: TicksDelta(read(&live.settling_ticks)),
             end: Ticks(read(&live.now)),
             iterations: read(&live.iterations),
             gaps: read(&live.gaps),
@@ -143,10 +140,7 @@ impl Totals {
     /// Time from the first reading to the last; zero before the first.
     #[must_use]
     pub fn elapsed(&self) -> TicksDelta {
-        if self.start.0 == 0 {
-            return TicksDelta(0);
-        }
-        self.end.since(self.start) - self.settling_ticks
+        if self.start.0 == 0 { TicksDelta(0) } else { self.end.since(self.start) }
     }
 }
 

@@ -99,7 +99,7 @@ fn a_thread_that_gets_its_cpu_after_the_begin_has_lost_what_it_did_not_have_unti
         assert_eq!(found[0].evidence.involuntary_switches, Some(1));
         assert!(is_closed(&totals), "{totals:?}");
         let elapsed = END.max(woken).since(BEGIN).0;
-        assert!(totals.elapsed().0.abs_diff(elapsed) < 2 * 4_096 * PERIOD, "{totals:?}");
+        assert!(totals.elapsed().0.abs_diff(elapsed) < 3 * 4_096 * PERIOD, "{totals:?}");
     }
 }
 
@@ -110,10 +110,10 @@ fn a_gap_across_the_begin_is_lost_from_the_begin_on_and_one_before_it_is_not() {
     let (totals, found) = measured_from(Ticks(1), gaps);
     assert_eq!((totals.start, totals.gaps, found.len()), (BEGIN, 2, 2));
     assert!(totals.gap_ticks.0.abs_diff(5_000_000 + 3_000) < 4 * PERIOD, "{totals:?}");
-    assert!(totals.settling_ticks.0 < 4_096 * PERIOD && is_closed(&totals), "{totals:?}");
+    assert!(totals.recording_ticks.0 < 4_100 * PERIOD && is_closed(&totals), "{totals:?}");
 
     let (quiet, found) = measured_from(Ticks(1), vec![gap(9_000_000, 2_000)]);
-    assert_eq!((quiet.gaps, quiet.settling_ticks, found.len()), (0, TicksDelta(0), 0));
+    assert_eq!((quiet.gaps, quiet.recording_ticks, found.len()), (0, TicksDelta(0), 0));
     assert!(quiet.start >= BEGIN && is_closed(&quiet), "{quiet:?}");
 }
 

@@ -25,8 +25,8 @@ impl fmt::Display for Warning {
                 } else {
                     write!(
                         f,
-                        "CPU {cpu}: {percent:.2}% more went to stalls below the threshold, or its clock \
-                         rate fell"
+                        "CPU {cpu}: the loop took {percent:.2}% more time than in the warm-up, for stalls below \
+                         the threshold or a lower clock rate"
                     )
                 }
             }
@@ -335,7 +335,7 @@ impl Warning {
             }
             Self::PolicyRefused { .. } => {
                 "The thread ran under the normal policy, where others may preempt it. Give \
-                 CAP_SYS_NICE, raise `ulimit -r`, or run as root."
+                 CAP_SYS_NICE, raise `rtprio` in limits.conf, or run as root."
             }
             Self::Overcommitted { .. } => {
                 "Deadlines will be missed, and the thread of the lowest priority never catches up. \

@@ -351,6 +351,10 @@ fn highest_of_both(a: &Series, b: &Series) -> Option<(f64, Nanos, Nanos)> {
 
 /// Lost time without a cause. Where steal bears out that the hypervisor took it, that is its cause.
 fn unexplained(run: &Run, trust: &mut Trust) {
+    // Where no event was recorded, that none explains it says nothing: causes are inferred.
+    if run.evidence.trace.is_none() && !run.is_merged() {
+        return;
+    }
     let Some(Coverage { by_residuals, by_nothing, .. }) = run.coverage else { return };
     let by_nothing = by_nothing * run.no_event_share();
     for (share, what) in [
@@ -422,7 +426,12 @@ fn too_few(run: &Run, trust: &mut Trust) {
         let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
         if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
             let label = of_either(label);
-            let what = format!("{} samples of {label} do not bound p99", series.n);
+            // Of samples that come in bursts few stand for themselves.
+            let alone = at.map(|of| of.n_eff).filter(|n_eff| *n_eff < 0.9 * series.n as f64);
+            let alone = alone.map_or_else(String::new, |n_eff| {
+                format!(", as many as {n_eff:.0} independent ones,")
+            });
+            let what = format!("{} samples of {label}{alone} do not bound p99", series.n);
             trust.add(Level::Limited, what);
         }
     }

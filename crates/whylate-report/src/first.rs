@@ -12,7 +12,7 @@ use whylate_model::lab::LabStatus;
 use whylate_model::paper::Paper;
 use whylate_model::prediction::Prediction;
 use whylate_model::run::{Run, Verdict};
-use whylate_model::trust::Trust;
+use whylate_model::trust::{Reason, Trust};
 use whylate_model::warning::Warning;
 
 use crate::compare::Comparison;
@@ -96,6 +96,8 @@ pub(crate) struct Screen {
     advice: Vec<(String, String)>,
     /// Reasons of its trust that the answer gives.
     answered: Vec<String>,
+    /// So many more follow from those that are told: the whole report has them.
+    follow: usize,
     /// The commands below say what to do about them.
     more_advises: bool,
     /// What to change for another answer.
@@ -263,7 +265,10 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     let made = if run.is_merged() { "Merged" } else { "Recorded" };
     screen.recorded = place.again.then(|| recorded(made, began(), &run.command_line)).flatten();
     let advised = |of: &Warning| of.advice_in(run);
-    let (trust, mut advice) = trusted::others_once(Trust::of(run), &run.warnings, advised);
+    let trust = Trust::of(run);
+    let follows = |of: &&Reason| trusted::follows(&of.what, &run.warnings);
+    screen.follow = trust.reasons.iter().filter(follows).count();
+    let (trust, mut advice) = trusted::others_once(trust, &run.warnings, advised);
     let answer: Vec<String> = screen.answer.iter().map(Sentence::said).collect();
     let answer = answer.join(" ");
     let is_said = |what: &str| trusted::is_said(what, &answer);

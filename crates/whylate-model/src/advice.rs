@@ -330,8 +330,8 @@ impl Warning {
             }
             Self::NoHousekeepingCpu => of.no_housekeeping_cpu(),
             Self::MemoryNotLocked { .. } => {
-                "Page faults of whylate itself may be among the stalls. Run `ulimit -l unlimited`, or \
-                 give CAP_IPC_LOCK."
+                "Page faults of whylate itself may be among the stalls. Give CAP_IPC_LOCK, or raise \
+                 `memlock` in limits.conf as root."
             }
             Self::PolicyRefused { .. } => {
                 "The thread ran under the normal policy, where others may preempt it. Give \

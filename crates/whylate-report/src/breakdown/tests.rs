@@ -13,7 +13,7 @@ use super::*;
 use crate::timeline::tests::recorded;
 
 fn answer(of: &Breakdown) -> String {
-    super::answer(of).to_string()
+    super::answer(of, false).to_string()
 }
 
 /// Parts and their mean times in ns, of all and of the slow ones.
@@ -332,8 +332,8 @@ fn the_answer_names_the_largest_parts_of_all_and_of_the_slow_ones() {
         said,
         "2,000 requests took 10 µs in the mean from request sent to reply read: 50% the server \
          (request); 20% receive path, wake-up, read (request); 10% send path \
-         (request). The 2 above p99.9 (90 µs and more) took 100 µs: 92% \
-         receive path, wake-up, read (request); 5.0% the server (request); \
+         (request). The 2 slowest requests of 2,000 took 90 µs or more, 100 µs on average: \
+         92% receive path, wake-up, read (request); 5.0% the server (request); \
          1.0% send path (request)."
     );
     let mut nothing = planted(2_000);

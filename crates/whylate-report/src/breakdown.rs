@@ -128,7 +128,7 @@ pub(crate) fn slow(of: &Breakdown, merged: bool) -> Option<(&Composition, Senten
     let which = if merged { " slow requests of " } else { " slowest requests of " };
     let took = match many {
         1 if !merged => sentence!["The slowest request of ", all, " took ", mean],
-        1 => sentence!["1 slow request of ", all, " took ", mean],
+        1 => sentence![Value::Count(many), " slow request of ", all, " took ", mean],
         _ => {
             let took = sentence![" took ", slow.from, " or more, ", mean, " on average"];
             sentence!["The ", Value::Count(many), which, all, took]

@@ -336,6 +336,11 @@ fn the_answer_names_the_largest_parts_of_all_and_of_the_slow_ones() {
          92% receive path, wake-up, read (request); 5.0% the server (request); \
          1.0% send path (request)."
     );
+    // Those of a sum were slow each in its own recording.
+    let of_sum = super::answer(&planted(1_000), true).to_string();
+    assert!(of_sum.contains(" 1 slow request of 1,000 took 100 µs: "), "{of_sum}");
+    let of_sum = super::answer(&planted(2_000), true).to_string();
+    assert!(of_sum.contains(" The 2 slow requests of 2,000 took "), "{of_sum}");
     let mut nothing = planted(2_000);
     nothing.requests = 0;
     assert_eq!(answer(&nothing), "No request was taken apart.");

@@ -231,6 +231,10 @@ fn walk(value: &Value, hz: f64, name: &str, found: &mut Vec<Number>) {
             if let (Some(start), Some(end)) = (get("start_ticks"), get("end_ticks")) {
                 found.extend(exact("elapsed_ticks", hz, end - start));
             }
+            let watched = object.get("breakdown").and_then(|of| of.get("requests")?.as_f64());
+            if let (Some(requests), Some(lasted)) = (watched, get("lasted_ns")) {
+                found.extend(exact("each second", hz, requests * 1e9 / lasted));
+            }
             if let (Some(given_up), Some(lost)) = (get("given_up"), get("lost")) {
                 let abandoned = get("abandoned").unwrap_or_default();
                 let late = given_up - (lost - abandoned).max(0.0);

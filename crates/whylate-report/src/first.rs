@@ -312,6 +312,28 @@ fn recorded(made: &str, began_ns: Option<u64>, command_line: &[String]) -> Optio
     }
 }
 
+/// The command of a recording as it can be typed again with one option more, or with another value of it: the
+/// directory is another one each time. None where the command is not known.
+fn own_command(run: &Run, option: &str) -> Option<String> {
+    let (name, _) = option.split_once(' ').unwrap_or((option, ""));
+    let mut words = run.command_line.iter().peekable();
+    let program = words.next()?;
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let mut kept = vec![for_a_shell(program)];
+    while let Some(word) = words.next() {
+        let given = ["-o", "--output", name].iter().find_map(|of| word.strip_prefix(of));
+        match given {
+            // Its value is the next word.
+            Some("") => drop(words.next()),
+            Some(value) if value.starts_with('=') => {}
+            Some(_) if !word.starts_with("--") => {}
+            _ => kept.push(for_a_shell(word)),
+        }
+    }
+    kept.push(option.to_owned());
+    (kept.len() > 2).then(|| kept.join(" "))
+}
+
 /// A word as a shell takes it. Letters that a terminal must not get are told by their numbers, as bash and zsh
 /// read them.
 fn for_a_shell(word: &str) -> String {

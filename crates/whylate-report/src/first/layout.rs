@@ -33,7 +33,7 @@ const WORDS: usize = 24;
 /// Lines of a text beside a name.
 const TEXT: usize = 2;
 /// What commands stand behind, and where a page is that has no room for its path.
-const MORE: &str = "More:  ";
+pub(super) const MORE: &str = "More:  ";
 const HERE: &str = "report.html there";
 /// Between two columns.
 pub(super) const APART: usize = 2;

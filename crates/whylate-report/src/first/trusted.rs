@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use whylate_model::trust::{Level, Reason, TOO_FEW_ROUNDS, Trust};
+use whylate_model::trust::{Level, NO_REQUEST, Reason, TOO_FEW_ROUNDS, Trust};
 use whylate_model::warning::Warning;
 
 use super::Screen;
@@ -51,7 +51,7 @@ pub(super) fn others_once(
 }
 
 /// Words of each reason that no warning gave, and what to do about it.
-const WITHOUT_WARNING: [(&str, &str); 7] = [
+const WITHOUT_WARNING: [(&str, &str); 8] = [
     (
         "of the lost time has no kernel event",
         "For time with no kernel event look at the hypervisor's side, or run hwlatdetect.",
@@ -61,6 +61,7 @@ const WITHOUT_WARNING: [(&str, &str); 7] = [
     ("a quick run: ", "Leave --quick out."),
     ("the CPU was shared: ", "Give this machine CPUs of its own."),
     (TOO_FEW_ROUNDS, "Record more rounds (--rounds)."),
+    (NO_REQUEST, "Watch it while clients ask it, or another process."),
     (NONE_INJECTED, "Record it again as root, and let it end by itself."),
 ];
 

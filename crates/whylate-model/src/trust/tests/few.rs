@@ -241,3 +241,24 @@ fn a_box_of_whose_own_time_nothing_is_known_limits_trust() {
     });
     assert_eq!(captured, []);
 }
+
+#[test]
+fn percentiles_of_a_watch_have_no_interval_and_that_limits_their_trust() {
+    let mut run = clean(include_str!("../../../../../tests/runs/watch/run.json"));
+    let limited = |run: &Run| -> Vec<String> {
+        let reasons = Trust::of(run).reasons.into_iter();
+        reasons.filter(|of| of.level == Level::Limited).map(|of| of.what).collect()
+    };
+    assert_eq!(limited(&run), [NO_INTERVAL]);
+    let name = run.watched.as_ref().unwrap().breakdown.series.clone().unwrap();
+    let at = |run: &mut Run| {
+        let series = run.series.iter().position(|series| series.name == name).unwrap();
+        let of = &run.series[series].quantiles;
+        (series, of.iter().position(|of| (of.percent - HEADLINE).abs() < 1e-9).unwrap())
+    };
+    let (series, p99) = at(&mut run);
+    run.series[series].quantiles[p99].high = run.series[series].max;
+    assert_eq!(limited(&run), Vec::<String>::new());
+    run.series[series].quantiles[p99].value = None;
+    assert_eq!(limited(&run), [format!("{} requests do not bound p99", run.series[series].n)]);
+}

@@ -437,7 +437,7 @@ fn too_few(run: &Run, trust: &mut Trust) {
         if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
             let label = of_either(label);
             // Of samples that come in bursts few stand for themselves.
-            let alone = at.map(|of| of.n_eff).filter(|n_eff| *n_eff < 0.9 * series.n as f64);
+            let alone = at.map(|of| of.n_eff).filter(|n_eff| *n_eff < 0.5 * series.n as f64);
             let alone = alone.map_or_else(String::new, |n_eff| {
                 format!(", as many as {n_eff:.0} independent ones,")
             });

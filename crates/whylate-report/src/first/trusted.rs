@@ -108,9 +108,11 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
     let is_advised = !(others && screen.more_advises);
     let mut above = trust.reasons.iter().filter(|reason| is_advised && is_above(reason));
     let above = above.find_map(|reason| known(&reason.what));
-    // Lesser reasons alone would stand there as what makes trust this poor.
+    // Lesser reasons alone would stand there as what makes trust this poor: before them that is told again, or what to
+    // do about it.
     let is_led = trust.reasons.iter().any(|of| !is_above(&of) && of.level == trust.level());
-    let leads = |reason: &Reason| others && !is_led && reason.level == trust.level();
+    let is_repeated = others && !is_led && above.is_none();
+    let leads = |reason: &Reason| is_repeated && reason.level == trust.level();
     // With neither another reason nor advice there would be nothing to say.
     let is_told =
         |reason: &&Reason| !is_above(reason) || leads(reason) || !(others || above.is_some());
@@ -144,7 +146,12 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
     };
     let usual = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
     let with_advice = [(REASONS, advice), (1, advice), (0, advice), (1, None)];
-    let tries = if above.is_none() { usual } else { with_advice };
+    let alone = [(0, advice), (1, advice), (0, advice), (1, None)];
+    let tries = match above {
+        None => usual,
+        Some(_) if is_led => with_advice,
+        Some(_) => alone,
+    };
     let fits = tries.iter().map(|(reasons, advice)| said(*reasons, *advice));
     let fits = fits.into_iter().find(|lines| lines.len() <= most);
     let last = if reasons.is_empty() { advice } else { None };

@@ -338,7 +338,7 @@ fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
     let (_, text) = text.split_once(&answer).unwrap_or_else(|| panic!("{name}: {answer}: {text}"));
     let page = body(&whylate_report::html::render(directory, run));
     // Both go on with the tables of the first screen, whose units stand in their heads.
-    let place = Place { directory: directory.path(), again: false };
+    let place = Place { directory: Some(directory.path()), again: false };
     let screen = first_screen(run, place, wide);
     let behind = screen.as_deref().and_then(|screen| screen.split_once("\n\n"));
     let summary = behind.map_or(Vec::new(), |(_, tables)| of_tables(before_trust(tables)));

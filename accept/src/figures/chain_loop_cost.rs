@@ -106,6 +106,7 @@ fn chain_period(counter: &mut HardwareCounter) -> Option<f64> {
         recording: far,
         recording_with_switches: far,
         stop_at: TicksDelta(u64::MAX),
+        begin: Ticks(0),
         end,
     };
     let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);

@@ -135,7 +135,7 @@ impl<'a> Recorder<'a> {
         limits: Limits,
     ) -> Self {
         let (ahead, cpu, involuntary) = (None, CpuId(0), 0);
-        Self { ring, overflow, live, ahead, stop, rseq, limits, cpu, involuntary }
+        Self { ring, overflow, live, stop, rseq, limits, ahead, cpu, involuntary }
     }
 
     /// Takes the state that the next gap is compared with. Call right before a loop.

@@ -1,6 +1,5 @@
 //! Bad input and faults: the error names the thing and the remedy, and nothing is lost.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -20,7 +19,7 @@ use whylate_sys::{affinity, signal};
 use crate::device::naming;
 use crate::directories::{self, Planted, latencies};
 use crate::needs;
-use crate::program::{self, Started, said, until, whylate};
+use crate::program::{self, Started, until, whylate};
 use crate::runaway::Wanting;
 use crate::tasks::Task;
 
@@ -144,62 +143,6 @@ fn a_full_disk_is_found_before_measuring() {
     let run = disk.0.path().join("run");
     let output = whylate(["gaps", "--duration", "60s", "-o"]).arg(&run).output().unwrap();
     refused("-o FULL DISK", &output, &["run", "cannot write"]);
-}
-
-/// On disks with room for one file more each, until all fit: what was written is read again, what was not is told,
-/// and no next step leads to what is not there.
-#[test]
-fn a_recording_for_whose_files_the_disk_has_no_room_tells_what_of_it_is_kept() {
-    let _alone = program::alone();
-    if !needs::root() {
-        return;
-    }
-    let words = ["-d", "100ms", "-n", "1", "-t", "0", "-i", "HR", "-w", "PERIODIC 1ms 10ms"];
-    for first in [["gaps", "--duration=100ms", "--warmup=20ms"].as_slice(), &["hourglass"]] {
-        let mut seen = BTreeSet::new();
-        for files in 1.. {
-            assert!(files < 20, "{first:?} never fits");
-            let Some(disk) = Mounted::new(&format!("size=32m,nr_inodes={files}")) else { return };
-            let run = disk.0.path().join("run");
-            let mut command = whylate(first);
-            command.args(words.iter().filter(|_| first[0] == "hourglass")).arg("-o").arg(&run);
-            let output = command.output().unwrap();
-            let told = format!("{first:?} with {files} files: {}", said(&output));
-            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-            let stored = RunDir::open(&run).and_then(|of| of.read_run()).map(|of| of.verdict);
-            let is_complete = told.contains("the run is complete");
-            let leads = printed.contains("whylate report");
-            seen.insert(match stored {
-                Err(_) => {
-                    assert_eq!(output.status.code(), Some(1), "{told}");
-                    assert!(told.contains("the disk is full") && !leads && !is_complete, "{told}");
-                    let kept = "error: nothing of this run is kept: cannot write";
-                    assert_eq!(!printed.is_empty(), told.contains(kept), "{told}");
-                    if printed.is_empty() { "refused" } else { "nothing kept" }
-                }
-                Ok(Verdict::Pending) => {
-                    assert_eq!(output.status.code(), Some(4), "{told}");
-                    assert!(told.contains("the run is kept up to its last checkpoint: "), "{told}");
-                    assert!(leads && !is_complete, "{told}");
-                    "up to its checkpoint"
-                }
-                Ok(_) => {
-                    assert!(matches!(output.status.code(), Some(0 | 4)), "{told}");
-                    assert!(leads && !told.contains(" is kept"), "{told}");
-                    let page = run.join("report.html").is_file();
-                    assert_eq!(is_complete, !page, "{told}");
-                    if !page || printed.contains("Writing failed") { "in part" } else { "whole" }
-                }
-            });
-            let report = whylate(["report"]).arg(&run).output().unwrap();
-            let status = report.status.code();
-            assert_eq!(matches!(status, Some(0 | 4)), run.join("run.json").is_file(), "{told}");
-            if seen.contains("whole") {
-                break;
-            }
-        }
-        assert!(seen.is_superset(&["refused", "in part", "whole"].into()), "{first:?}: {seen:?}");
-    }
 }
 
 /// A run whose table has so many rows that hardly shrink.

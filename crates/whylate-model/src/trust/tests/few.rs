@@ -176,7 +176,7 @@ fn each_row_of_a_check_up_whose_sample_does_not_bound_p99_limits_trust() {
         let series = clean.series.iter().find(|series| series.name == name);
         let n_eff = series.unwrap().quantiles.iter().find(|of| of.percent > 98.9).unwrap().n_eff;
         let alone = format!(", as many as {n_eff:.0} independent ones,");
-        let alone = if n_eff < n as f64 / 2.0 { alone } else { String::new() };
+        let alone = if n_eff < f64::from(n) / 2.0 { alone } else { String::new() };
         let what = format!("{n} samples of {label}{alone} do not bound p99");
         for (value, high) in [(none, none), (some, none), (none, some)] {
             let mut run = clean.clone();

@@ -29,6 +29,7 @@ MDBOOK ?= $(shell command -v mdbook || echo target/mdbook/bin/mdbook)
 run:
 	$(CARGO) build --release --locked
 	./target/release/whylate
+	@command -v whylate >/dev/null || echo "whylate is ./target/release/whylate here, until: cargo install --path crates/whylate"
 
 test: deps
 	$(CARGO) xtask test $(if $(BESIDE),--beside $(MAKE) --no-print-directory $(BESIDE))

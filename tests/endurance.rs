@@ -75,6 +75,7 @@ fn three_days() {
         recording: TicksDelta(PERIOD),
         recording_with_switches: TicksDelta(PERIOD),
         stop_at: TicksDelta(u64::MAX),
+        begin: Ticks(0),
         end: Ticks(0),
     };
     let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);

@@ -216,6 +216,7 @@ fn measure(of: &DrawnCpu, cpu: CpuId) -> Measured {
         recording: TicksDelta(PERIOD),
         recording_with_switches: TicksDelta(PERIOD),
         stop_at: TicksDelta(u64::MAX),
+        begin: Ticks(0),
         end: Ticks(at + of.tail * PERIOD),
     };
     let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);

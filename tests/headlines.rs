@@ -231,6 +231,10 @@ fn walk(value: &Value, hz: f64, name: &str, found: &mut Vec<Number>) {
             if let (Some(start), Some(end)) = (get("start_ticks"), get("end_ticks")) {
                 found.extend(exact("elapsed_ticks", hz, end - start));
             }
+            let watched = object.get("breakdown").and_then(|of| of.get("requests")?.as_f64());
+            if let (Some(requests), Some(lasted)) = (watched, get("lasted_ns")) {
+                found.extend(exact("each second", hz, requests * 1e9 / lasted));
+            }
             if let (Some(given_up), Some(lost)) = (get("given_up"), get("lost")) {
                 let abandoned = get("abandoned").unwrap_or_default();
                 let late = given_up - (lost - abandoned).max(0.0);
@@ -334,7 +338,7 @@ fn assert_held(name: &str, directory: &RunDir, run: &Run) -> usize {
     let (_, text) = text.split_once(&answer).unwrap_or_else(|| panic!("{name}: {answer}: {text}"));
     let page = body(&whylate_report::html::render(directory, run));
     // Both go on with the tables of the first screen, whose units stand in their heads.
-    let place = Place { directory: directory.path(), again: false };
+    let place = Place { directory: Some(directory.path()), again: false };
     let screen = first_screen(run, place, wide);
     let behind = screen.as_deref().and_then(|screen| screen.split_once("\n\n"));
     let summary = behind.map_or(Vec::new(), |(_, tables)| of_tables(before_trust(tables)));

@@ -1,12 +1,17 @@
 //! Where what was just measured goes: to a device that is full, to a pipe that nobody reads, under a name
 //! that is no text; and what a terminal shows meanwhile.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use whylate_model::directory::RunDir;
+use whylate_model::run::Verdict;
+
+use crate::faults::Mounted;
 use crate::needs;
 use crate::program::{self, said, whylate};
 
@@ -110,6 +115,62 @@ fn progress_is_one_line_of_a_terminal_that_no_width_wraps_and_is_gone_at_the_end
     assert!(first.contains("\nTrust: ") && !first.contains('\u{1b}'), "{first}");
 }
 
+/// On disks with room for one file more each, until all fit: what was written is read again, what was not is told,
+/// and no next step leads to what is not there.
+#[test]
+fn a_recording_for_whose_files_the_disk_has_no_room_tells_what_of_it_is_kept() {
+    let _alone = program::alone();
+    if !needs::root() {
+        return;
+    }
+    let words = ["-d", "100ms", "-n", "1", "-t", "0", "-i", "HR", "-w", "PERIODIC 1ms 10ms"];
+    for first in [["gaps", "--duration=100ms", "--warmup=20ms"].as_slice(), &["hourglass"]] {
+        let mut seen = BTreeSet::new();
+        for files in 1.. {
+            assert!(files < 20, "{first:?} never fits");
+            let Some(disk) = Mounted::new(&format!("size=32m,nr_inodes={files}")) else { return };
+            let run = disk.0.path().join("run");
+            let mut command = program::as_used(first);
+            command.args(words.iter().filter(|_| first[0] == "hourglass")).arg("-o").arg(&run);
+            let output = command.output().unwrap();
+            let told = format!("{first:?} with {files} files: {}", said(&output));
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            let stored = RunDir::open(&run).and_then(|of| of.read_run()).map(|of| of.verdict);
+            let is_complete = told.contains("the run is complete");
+            let leads = printed.contains("whylate report");
+            seen.insert(match stored {
+                Err(_) => {
+                    assert_eq!(output.status.code(), Some(1), "{told}");
+                    assert!(told.contains("the disk is full") && !leads && !is_complete, "{told}");
+                    let kept = "error: nothing of this run is kept: cannot write";
+                    assert_eq!(!printed.is_empty(), told.contains(kept), "{told}");
+                    if printed.is_empty() { "refused" } else { "nothing kept" }
+                }
+                Ok(Verdict::Pending) => {
+                    assert_eq!(output.status.code(), Some(4), "{told}");
+                    assert!(told.contains("the run is kept up to its last checkpoint: "), "{told}");
+                    assert!(leads && !is_complete, "{told}");
+                    "up to its checkpoint"
+                }
+                Ok(_) => {
+                    assert!(matches!(output.status.code(), Some(0 | 4)), "{told}");
+                    assert!(leads && !told.contains(" is kept"), "{told}");
+                    let page = run.join("report.html").is_file();
+                    assert_eq!(is_complete, !page, "{told}");
+                    if !page || printed.contains("Writing failed") { "in part" } else { "whole" }
+                }
+            });
+            let report = whylate(["report"]).arg(&run).output().unwrap();
+            let status = report.status.code();
+            assert_eq!(matches!(status, Some(0 | 4)), run.join("run.json").is_file(), "{told}");
+            if seen.contains("whole") {
+                break;
+            }
+        }
+        assert!(seen.is_superset(&["refused", "in part", "whole"].into()), "{first:?}: {seen:?}");
+    }
+}
+
 /// What stands on a terminal that wraps, as far as a line of progress needs one.
 struct Terminal {
     columns: usize,
@@ -162,6 +223,5 @@ impl Terminal {
 }
 
 fn is_untrusted(directory: &Path) -> bool {
-    use whylate_model::run::Verdict;
     matches!(program::read(directory).verdict, Verdict::Untrustworthy { .. })
 }

@@ -11,6 +11,7 @@ use whylate_model::breakdown::{Point, Station};
 use whylate_model::directory::RunDir;
 use whylate_model::run::{Run, RunState};
 use whylate_model::segments::read_journeys;
+use whylate_model::trust::NO_REQUEST;
 use whylate_model::warning::Warning;
 
 use crate::needs;
@@ -232,6 +233,7 @@ fn a_quiet_server_is_told_to_have_been_quiet() {
     watch.signal(SIGINT);
     let (run, text, _watch) = watch.end();
     assert_eq!(watched(&run).breakdown.requests, 0);
+    assert!(run.verdict.reasons().iter().any(|reason| reason == NO_REQUEST), "{:?}", run.verdict);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("one of its threads read a message"), "{text}");
 }

@@ -9,7 +9,7 @@ use whylate_gap::hot::{self, Limits, Live, Recorder};
 use whylate_gap::ring;
 use whylate_gap::table::LogLinear;
 use whylate_gap::workload::{Nothing, Workload};
-use whylate_model::TicksDelta;
+use whylate_model::{Ticks, TicksDelta};
 
 /// Measurements of some milliseconds in a round, and of these without a neighbour in them, at least.
 const TIMES: usize = 250;
@@ -106,6 +106,7 @@ fn chain_period(counter: &mut HardwareCounter) -> Option<f64> {
         recording: far,
         recording_with_switches: far,
         stop_at: TicksDelta(u64::MAX),
+        begin: Ticks(0),
         end,
     };
     let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);

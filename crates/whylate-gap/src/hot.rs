@@ -42,7 +42,7 @@ const RECORDINGS_IN_A_ROW: u32 = 16;
 /// Counters of one measuring thread, written by it alone, readable by all.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// First reading of the loop; zero before.
+    /// First reading of the loop, or the end of its wait for the start where a gap lasted beyond that; zero before.
     pub start: AtomicU64,
     /// Latest reading at the end of a block.
     pub now: AtomicU64,
@@ -56,7 +56,7 @@ pub struct Live {
     pub gap_ticks: AtomicU64,
     /// Of these, ticks in which the thread waited of its own accord.
     pub wait_ticks: AtomicU64,
-    /// Ticks recording them.
+    /// Ticks recording them, and between them where they came before the first reading.
     pub recording_ticks: AtomicU64,
     /// Gaps with a change of CPU.
     pub migrations: AtomicU64,
@@ -82,7 +82,9 @@ pub struct Limits {
     pub recording_with_switches: TicksDelta,
     /// A gap longer than this stops the measurement.
     pub stop_at: TicksDelta,
-    /// The measurement ends at the first block after this reading.
+    /// The measurement begins here, of a loop that runs before that already; zero of one that begins as it may.
+    pub begin: Ticks,
+    /// It ends at the first block after this reading.
     pub end: Ticks,
 }
 
@@ -115,6 +117,9 @@ pub struct Recorder<'a> {
     pub rseq: Option<RseqArea>,
     /// Limits.
     pub limits: Limits,
+    /// Counters of the measurement while the loop runs towards it: a gap that lasts beyond its begin is counted
+    /// there, from the begin on.
+    ahead: Option<&'a Live>,
     cpu: CpuId,
     involuntary: u64,
 }
@@ -129,7 +134,8 @@ impl<'a> Recorder<'a> {
         rseq: Option<RseqArea>,
         limits: Limits,
     ) -> Self {
-        Self { ring, overflow, live, stop, rseq, limits, cpu: CpuId(0), involuntary: 0 }
+        let (ahead, cpu, involuntary) = (None, CpuId(0), 0);
+        Self { ring, overflow, live, stop, rseq, limits, ahead, cpu, involuntary }
     }
 
     /// Takes the state that the next gap is compared with. Call right before a loop.
@@ -270,23 +276,73 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// What follows runs until the measurement begins, which is counted in `measured`. Where the thread slept and gets
+    /// its CPU only after that, what it did not have is a gap, in which it was switched out.
+    pub fn settles<C: Counter>(&mut self, counter: &mut C, measured: &'a Live, begin: Ticks) {
+        self.ahead = Some(measured);
+        (self.limits.begin, self.limits.end) = (begin, begin);
+        self.arm(counter);
+        let now = counter.read();
+        if now <= begin {
+            return;
+        }
+        let mut gap = self.without_evidence(GapKind::Interruption, begin, now);
+        gap.cpu_after = counter.cpu();
+        let rseq = if self.rseq.is_some() { RseqWord::Cleared } else { RseqWord::Unarmed };
+        gap.evidence = Evidence { rseq, involuntary_switches: Some(1), ..gap.evidence };
+        let kept = self.ring.has_room();
+        if kept {
+            self.ring.store(&gap);
+            self.ring.publish(now);
+        }
+        self.account(&gap, now, kept);
+    }
+
+    /// What follows is the measurement that [`Recorder::settles`] ran towards.
+    pub fn measures(&mut self, overflow: &'a LogLinear, end: Ticks) {
+        if let Some(measured) = self.ahead.take() {
+            self.live = measured;
+        }
+        self.overflow = overflow;
+        self.limits.end = end;
+    }
+
     #[inline]
     fn account(&mut self, gap: &Gap, recorded_until: Ticks, kept: bool) {
-        add(&self.live.gaps, 1);
-        add(&self.live.dropped, u64::from(!kept));
-        add(&self.live.gap_ticks, gap.length().0);
+        let begin = self.limits.begin;
+        let (live, length) = match self.ahead {
+            Some(measured) if gap.end > begin => (measured, gap.end.since(gap.start.max(begin))),
+            _ => (self.live, gap.length()),
+        };
+        add(&live.gaps, 1);
+        add(&live.dropped, u64::from(!kept));
+        add(&live.gap_ticks, length.0);
         if gap.kind.is_wait() {
-            add(&self.live.wait_ticks, gap.length().0);
+            add(&live.wait_ticks, length.0);
         }
-        add(&self.live.recording_ticks, recorded_until.since(gap.end).0);
-        add(&self.live.migrations, u64::from(gap.migrated()));
+        add(&live.recording_ticks, recorded_until.since(gap.end).0);
+        add(&live.migrations, u64::from(gap.migrated()));
         self.cpu = gap.cpu_after;
-        if gap.length() > self.limits.stop_at && !gap.kind.is_wait() {
-            if self.live.tripped.load(Ordering::Relaxed) == 0 {
-                self.live.tripped.store(gap.end.0, Ordering::Relaxed);
+        let is_measured = self.ahead.is_none() || gap.end > begin;
+        if is_measured && length > self.limits.stop_at && !gap.kind.is_wait() {
+            if live.tripped.load(Ordering::Relaxed) == 0 {
+                live.tripped.store(gap.end.0, Ordering::Relaxed);
             }
             self.stop.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// The first reading of a loop. Where gaps were counted before it, the measurement began where it was to; what is
+    /// in no gap since then is time that the thread had, and no iteration of this loop.
+    fn begins(&self, first: Ticks) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (mut start, begin, live) = (first, self.limits.begin, self.live);
+        if begin.0 != 0 && of(&live.gaps) > 0 {
+            start = begin;
+            let had = first.since(begin).0.saturating_sub(of(&live.gap_ticks));
+            live.recording_ticks.store(had, Ordering::Relaxed);
+        }
+        live.start.store(start.0, Ordering::Relaxed);
     }
 
     /// Counts iterations done up to `now`; true when the measurement is over.
@@ -350,7 +406,7 @@ fn chain_with<C: Counter, W: Workload>(
     recorder.arm(counter);
     let threshold = recorder.limits.threshold;
     let mut previous = counter.read();
-    recorder.live.start.store(previous.0, Ordering::Relaxed);
+    recorder.begins(previous);
     loop {
         let block_start = previous;
         let mut clean = true;
@@ -414,7 +470,7 @@ fn pair_with<C: Counter, W: Workload>(
     recorder.arm(counter);
     let threshold = recorder.limits.threshold;
     let (first, _) = counter.read_ordered();
-    recorder.live.start.store(first.0, Ordering::Relaxed);
+    recorder.begins(first);
     loop {
         let mut inside = 0;
         let mut clean = true;

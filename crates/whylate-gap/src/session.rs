@@ -34,6 +34,7 @@ pub struct Session {
     stop: Arc<AtomicBool>,
     competitors: thread::Competitors,
     batch: Vec<Gap>,
+    begin: Option<Ticks>,
 }
 
 struct Measuring {
@@ -88,7 +89,7 @@ pub struct ThreadFacts {
 /// What one thread measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
-    /// First reading of the measurement proper.
+    /// First reading of the measurement proper; where a gap lasted beyond its start, that.
     pub start: Ticks,
     /// Last reading.
     pub end: Ticks,
@@ -194,7 +195,8 @@ impl Session {
                 .map_err(GapError::Spawn)?;
             starting.push((handle, is_ready, begin));
         }
-        let mut session = Self { threads: Vec::new(), stop, competitors, batch: Vec::new() };
+        let mut session =
+            Self { threads: Vec::new(), stop, competitors, batch: Vec::new(), begin: None };
         for (handle, is_ready, begin) in starting {
             let measuring = warmed_up(handle, &is_ready, begin, given_up, &session.stop)?;
             session.threads.push(measuring);
@@ -211,6 +213,7 @@ impl Session {
     pub fn start<C: Counter>(&mut self, counter: &mut C, rate: Hertz, duration: Nanos) -> Ticks {
         let start = counter.read() + SETTLE.to_ticks(rate);
         let end = start + duration.to_ticks(rate);
+        self.begin = Some(start);
         for thread in &self.threads {
             // A thread that has died is found by `drain`.
             let _ = thread.begin.send(Begin { start, end });
@@ -230,16 +233,16 @@ impl Session {
     }
 
     /// Hands every record made since the last call to `take`, thread by thread. What a thread
-    /// recorded before its measurement proper began is left out.
+    /// recorded before the measurement proper began is left out, and a gap across the begin is cut there.
     pub fn drain(&mut self, mut take: impl FnMut(usize, &[Gap])) -> State {
         let ended =
             self.threads.iter().all(|t| t.handle.as_ref().is_none_or(JoinHandle::is_finished));
         for (index, thread) in self.threads.iter_mut().enumerate() {
             self.batch.clear();
             thread.consumer.drain(&mut self.batch);
-            let start = Ticks(thread.shared.live.start.load(Ordering::Relaxed));
-            if start.0 != 0 {
-                self.batch.retain(|gap| gap.start >= start);
+            if let Some(begin) = self.begin {
+                self.batch.retain(|gap| gap.end > begin);
+                self.batch.iter_mut().for_each(|gap| gap.start = gap.start.max(begin));
                 take(index, &self.batch);
             }
         }

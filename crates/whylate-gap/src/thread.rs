@@ -71,6 +71,7 @@ impl<C: Counter + Clone> Task<C> {
             recording: facts.recording,
             recording_with_switches: facts.recording_with_switches,
             stop_at: TicksDelta(u64::MAX),
+            begin: Ticks(0),
             end: Ticks(0),
         };
         let stop_at = self.plan.stop_at.map_or(limits.stop_at, |limit| limit.to_ticks(self.rate));
@@ -81,14 +82,12 @@ impl<C: Counter + Clone> Task<C> {
         let stop = Arc::clone(&self.stop);
         let (settling, unseen) = (Scratch::new::<W>(1.0), Live::default());
         let mut recorder = Recorder::new(producer, &settling.large, &unseen, &stop, rseq, limits);
-        // Runs in the loop to be measured until the common start, so that nothing is cold then.
-        // Nobody looks at these counters: what the drain sees as started is what is measured.
-        recorder.limits.end = begin.start;
-        self.measure(workload, &mut recorder, &settling.blocks, &settling.small, &settling.large);
-        recorder.live = &shared.live;
-        recorder.overflow = &shared.overflow;
-        recorder.limits.end = begin.end;
+        // Runs in the loop to be measured until the common start, so that nothing is cold then. Nobody looks at
+        // these counters; what was taken from the thread beyond the start is counted where that is measured.
         recorder.limits.stop_at = stop_at;
+        recorder.settles(&mut self.counter, &shared.live, begin.start);
+        self.measure(workload, &mut recorder, &settling.blocks, &settling.small, &settling.large);
+        recorder.measures(&shared.overflow, begin.end);
         self.measure(workload, &mut recorder, &shared.blocks, &shared.small, &shared.large);
     }
 
@@ -168,6 +167,7 @@ impl<C: Counter + Clone> Task<C> {
             recording: TicksDelta(u64::MAX >> 1),
             recording_with_switches: TicksDelta(u64::MAX >> 1),
             stop_at: TicksDelta(u64::MAX),
+            begin: Ticks(0),
             end: self.counter.read() + half,
         };
         let live = Live::default();

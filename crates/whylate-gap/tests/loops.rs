@@ -37,6 +37,7 @@ fn run(gaps: Vec<PlantedGap>, end: Ticks) -> Outcome {
         recording: TicksDelta(1_000),
         recording_with_switches: TicksDelta(1_000),
         stop_at: TicksDelta(u64::MAX),
+        begin: Ticks(0),
         end,
     };
     let mut recorder = Recorder::new(producer, &overflow, &live, &stop, None, limits);
@@ -49,6 +50,71 @@ fn planted(count: u64, apart: u64) -> Vec<PlantedGap> {
     let length = |n: u64| TicksDelta(1_000 + n % 500);
     let gap = |n: u64| PlantedGap { at: Ticks(n * apart), length: length(n), new_cpu: None };
     (1..=count).map(gap).collect()
+}
+
+/// Runs the chain loop towards `BEGIN` from a reading, and beyond it until `END`; what was measured, and its gaps.
+fn measured_from(woken: Ticks, gaps: Vec<PlantedGap>) -> (Totals, Vec<Gap>) {
+    let counter = MockCounter::new(Hertz(2.5e9)).starting_at(woken).with_period(&[PERIOD]);
+    let mut counter = counter.with_gaps(gaps);
+    let (producer, mut consumer) = ring();
+    let (unseen, live, overflow) = (Live::default(), Live::default(), LogLinear::default());
+    let blocks = Blocks::new(4096, PERIOD as f64);
+    let stop = AtomicBool::new(false);
+    let mut recorder = Recorder::new(producer, &overflow, &unseen, &stop, None, LIMITS);
+    recorder.settles(&mut counter, &live, BEGIN);
+    chain(&mut counter, &mut Nothing, &mut recorder, &blocks);
+    recorder.measures(&overflow, END);
+    chain(&mut counter, &mut Nothing, &mut recorder, &blocks);
+    let mut found = Vec::new();
+    consumer.drain(&mut found);
+    found.retain(|gap| gap.end > BEGIN);
+    (Totals::of(&live, None), found)
+}
+
+const BEGIN: Ticks = Ticks(10_000_000);
+const END: Ticks = Ticks(20_000_000);
+const LIMITS: Limits = Limits {
+    threshold: TicksDelta(250),
+    recording: TicksDelta(1_000),
+    recording_with_switches: TicksDelta(1_000),
+    stop_at: TicksDelta(u64::MAX),
+    begin: Ticks(0),
+    end: Ticks(0),
+};
+
+/// All of the time is in iterations, gaps and their recording.
+fn is_closed(of: &Totals) -> bool {
+    let accounted = of.iterations * PERIOD + of.gap_ticks.0 + of.recording_ticks.0;
+    of.elapsed().0.abs_diff(accounted) < 20 * PERIOD
+}
+
+#[test]
+fn a_thread_that_gets_its_cpu_after_the_begin_has_lost_what_it_did_not_have_until_then() {
+    for woken in [Ticks(15_000_000), Ticks(25_000_000)] {
+        let (totals, found) = measured_from(woken, Vec::new());
+        let lost = woken.since(BEGIN).0;
+        assert_eq!((totals.start, totals.gaps, found.len()), (BEGIN, 1, 1));
+        assert!(totals.gap_ticks.0.abs_diff(lost) < 4 * PERIOD, "{totals:?}");
+        assert_eq!((found[0].start, found[0].length()), (BEGIN, totals.gap_ticks));
+        assert_eq!(found[0].evidence.involuntary_switches, Some(1));
+        assert!(is_closed(&totals), "{totals:?}");
+        let elapsed = END.max(woken).since(BEGIN).0;
+        assert!(totals.elapsed().0.abs_diff(elapsed) < 3 * 4_096 * PERIOD, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_gap_across_the_begin_is_lost_from_the_begin_on_and_one_before_it_is_not() {
+    let gap = |at, length| PlantedGap { at: Ticks(at), length: TicksDelta(length), new_cpu: None };
+    let gaps = vec![gap(9_000_000, 2_000), gap(9_990_000, 5_010_000), gap(18_000_000, 3_000)];
+    let (totals, found) = measured_from(Ticks(1), gaps);
+    assert_eq!((totals.start, totals.gaps, found.len()), (BEGIN, 2, 2));
+    assert!(totals.gap_ticks.0.abs_diff(5_000_000 + 3_000) < 4 * PERIOD, "{totals:?}");
+    assert!(totals.recording_ticks.0 < 4_100 * PERIOD && is_closed(&totals), "{totals:?}");
+
+    let (quiet, found) = measured_from(Ticks(1), vec![gap(9_000_000, 2_000)]);
+    assert_eq!((quiet.gaps, quiet.recording_ticks, found.len()), (0, TicksDelta(0), 0));
+    assert!(quiet.start >= BEGIN && is_closed(&quiet), "{quiet:?}");
 }
 
 #[test]
@@ -103,20 +169,7 @@ fn noise_too_short_to_be_a_gap_is_found_as_its_share_of_the_time() {
     });
     let live = run(short.collect(), Ticks(60_000_000)).live;
     assert_eq!(live.gaps.load(Ordering::Relaxed), 0);
-    let totals = Totals {
-        start: Ticks(live.start.load(Ordering::Relaxed)),
-        end: Ticks(live.now.load(Ordering::Relaxed)),
-        iterations: live.iterations.load(Ordering::Relaxed),
-        gaps: 0,
-        dropped: 0,
-        migrations: 0,
-        gap_ticks: TicksDelta(0),
-        wait_ticks: TicksDelta(0),
-        recording_ticks: TicksDelta(0),
-        inside_ticks: TicksDelta(0),
-        period: None,
-        tripped: None,
-    };
+    let totals = Totals::of(&live, None);
     let noise = noise_below_threshold(&totals, PERIOD as f64).expect("time has passed");
     assert!((noise - 0.01).abs() < 0.0002, "{noise}");
 }

@@ -25,8 +25,8 @@ impl fmt::Display for Warning {
                 } else {
                     write!(
                         f,
-                        "CPU {cpu}: {percent:.2}% more went to stalls below the threshold, or its clock \
-                         rate fell"
+                        "CPU {cpu}: the loop took {percent:.2}% more time than in the warm-up, for stalls below \
+                         the threshold or a lower clock rate"
                     )
                 }
             }
@@ -330,12 +330,12 @@ impl Warning {
             }
             Self::NoHousekeepingCpu => of.no_housekeeping_cpu(),
             Self::MemoryNotLocked { .. } => {
-                "Page faults of whylate itself may be among the stalls. Run `ulimit -l unlimited`, or \
-                 give CAP_IPC_LOCK."
+                "Page faults of whylate itself may be among the stalls. Give CAP_IPC_LOCK, or raise \
+                 `memlock` in limits.conf as root."
             }
             Self::PolicyRefused { .. } => {
                 "The thread ran under the normal policy, where others may preempt it. Give \
-                 CAP_SYS_NICE, raise `ulimit -r`, or run as root."
+                 CAP_SYS_NICE, raise `rtprio` in limits.conf, or run as root."
             }
             Self::Overcommitted { .. } => {
                 "Deadlines will be missed, and the thread of the lowest priority never catches up. \

@@ -46,6 +46,13 @@ const QUICK: &str = "a quick run: a tenth of the usual time, so less is known ab
 /// Why the time in a box has no bounds below what the whole way takes.
 pub const TOO_FEW_ROUNDS: &str = "rounds are too few to bound the time in the box";
 
+/// Why a watch is of no use: it measured nothing.
+pub const NO_REQUEST: &str = "no request was seen";
+
+/// Why nobody knows how far the percentiles of a watch may be off.
+pub const NO_INTERVAL: &str =
+    "no 95% interval of p99 is known: how watched requests depend on each other is unknown";
+
 /// How far numbers may be trusted, from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -126,6 +133,9 @@ impl Trust {
         }
         if run.state != RunState::Running && measured::nothing(run) {
             trust.add(Level::Poor, "nothing was measured".to_owned());
+        }
+        if run.state != RunState::Running && measured::is_unasked(run) {
+            trust.add(Level::Poor, NO_REQUEST.to_owned());
         }
         warnings::judge(run, &mut trust);
         closures(run, &mut trust);
@@ -351,6 +361,10 @@ fn highest_of_both(a: &Series, b: &Series) -> Option<(f64, Nanos, Nanos)> {
 
 /// Lost time without a cause. Where steal bears out that the hypervisor took it, that is its cause.
 fn unexplained(run: &Run, trust: &mut Trust) {
+    // Where no event was recorded, that none explains it says nothing: causes are inferred.
+    if run.evidence.trace.is_none() && !run.is_merged() {
+        return;
+    }
     let Some(Coverage { by_residuals, by_nothing, .. }) = run.coverage else { return };
     let by_nothing = by_nothing * run.no_event_share();
     for (share, what) in [
@@ -422,8 +436,24 @@ fn too_few(run: &Run, trust: &mut Trust) {
         let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
         if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
             let label = of_either(label);
-            let what = format!("{} samples of {label} do not bound p99", series.n);
+            // Of samples that come in bursts few stand for themselves.
+            let alone = at.map(|of| of.n_eff).filter(|n_eff| *n_eff < 0.5 * series.n as f64);
+            let alone = alone.map_or_else(String::new, |n_eff| {
+                format!(", as many as {n_eff:.0} independent ones,")
+            });
+            let what = format!("{} samples of {label}{alone} do not bound p99", series.n);
             trust.add(Level::Limited, what);
+        }
+    }
+    if let Some(series) = measured::watched(run).filter(|series| series.n > 0) {
+        let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
+        match at.filter(|of| of.value.is_some()) {
+            None => {
+                let what = format!("{} requests do not bound p99", series.n);
+                trust.add(Level::Limited, what);
+            }
+            Some(of) if of.high.is_none() => trust.add(Level::Limited, NO_INTERVAL.to_owned()),
+            Some(_) => {}
         }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use whylate_model::{Hertz, Nanos, Ticks, TicksDelta};
 use whylate_port::{Port, PortError, Received};
 
-use crate::error::NetError;
+use crate::error::{NetError, other_protocol};
 use crate::message::{Cookie, FAREWELL_BYTES, Header, Kind, ReflectorReport};
+use crate::protocol::raw;
 use crate::sequence::{Arrival, SequenceSet};
 
 /// A wait is cut into pieces of this length, so that a stop is noticed.
@@ -88,7 +89,8 @@ impl<'a, P: Port + ?Sized> Conversation<'a, P> {
                     if limit >= GREET_LIMIT {
                         let facts = self.port.facts();
                         let (backend, path) = (facts.backend, facts.path.clone());
-                        return Err(NetError::NoReflector { backend, path, limit });
+                        let advice = other_protocol(raw::NAME);
+                        return Err(NetError::NoReflector { backend, path, limit, advice });
                     }
                 }
             }

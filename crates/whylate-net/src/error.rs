@@ -9,6 +9,7 @@ use whylate_threads::ThreadsError;
 
 use crate::closed_loop::{MAX_DURATION, MAX_REQUESTS, MAX_TIMEOUT, MIN_TIMEOUT};
 use crate::message::{HEADER_BYTES, MAX_BYTES};
+use crate::protocol::sockperf::NAME as SOCKPERF;
 
 /// Why requests could not be measured or answered.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +97,7 @@ pub enum NetError {
     /// No reflector answered.
     #[error(
         "no reflector answered by {backend} ({path}) within {limit}: did it start, \
-         and is it still running?"
+         and is it still running? {advice}"
     )]
     NoReflector {
         /// The backend of the port.
@@ -105,6 +106,21 @@ pub enum NetError {
         path: String,
         /// How long it was tried.
         limit: Nanos,
+        /// What a server of another protocol needs.
+        advice: &'static str,
+    },
+    /// The other end is a server that returns what it gets.
+    #[error(
+        "{peer} returns what it gets and is no {wanted}: run `{start}` there, or `whylate watch PORT` as \
+         root beside your server"
+    )]
+    Returned {
+        /// The other end.
+        peer: String,
+        /// What was looked for.
+        wanted: &'static str,
+        /// How that is started.
+        start: &'static str,
     },
     /// The other end speaks another version of the messages.
     #[error(
@@ -305,4 +321,55 @@ pub enum NetError {
     /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] whylate_clock::ClockError),
+}
+
+impl NetError {
+    /// A server at the end of this path returns requests of this protocol as they left.
+    pub(crate) fn returned(path: &str, protocol: &str) -> Self {
+        let other = path.rsplit_once(" -> ").map_or(path, |(_, other)| other);
+        let peer = other.split(' ').next().unwrap_or(other).to_owned();
+        match protocol {
+            SOCKPERF => {
+                Self::Returned { peer, wanted: "sockperf server", start: "sockperf server" }
+            }
+            _ => Self::Returned { peer, wanted: "whylate reflector", start: "whylate reflect" },
+        }
+    }
+}
+
+/// What a server of another protocol needs, where one of this does not answer.
+pub(crate) fn other_protocol(protocol: &str) -> &'static str {
+    match protocol {
+        SOCKPERF => "whylate's own reflector needs no --protocol",
+        _ => "a sockperf server needs --protocol sockperf",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_returns_what_it_gets_is_named_by_its_address_with_what_to_start() {
+        let of = |path: &str, protocol: &str| NetError::returned(path, protocol).to_string();
+        assert_eq!(
+            of("127.0.0.1:4000 -> 127.0.0.1:21111", "raw"),
+            "127.0.0.1:21111 returns what it gets and is no whylate reflector: run `whylate reflect` \
+             there, or `whylate watch PORT` as root beside your server"
+        );
+        let sockperf = of("[::1]:4000 -> [::1]:7 by eth0", "sockperf");
+        assert!(sockperf.starts_with("[::1]:7 returns what it gets and is no sockperf server: "));
+        assert!(sockperf.contains("run `sockperf server` there"), "{sockperf}");
+    }
+
+    #[test]
+    fn where_nobody_answers_the_other_protocol_is_named() {
+        let of = |protocol| {
+            let (backend, path) = ("udp over ipv4", "127.0.0.1:1 -> 127.0.0.1:2".to_owned());
+            let (limit, advice) = (Nanos(5_000_000_000), other_protocol(protocol));
+            NetError::NoReflector { backend, path, limit, advice }.to_string()
+        };
+        assert!(of("raw").ends_with("running? a sockperf server needs --protocol sockperf"));
+        assert!(of("sockperf").ends_with("running? whylate's own reflector needs no --protocol"));
+    }
 }

@@ -306,6 +306,18 @@ pub(crate) fn older(message: &mut [u8]) -> bool {
     known
 }
 
+/// The header of a whole message that [`older`] made.
+pub(crate) fn of_older(message: &[u8]) -> Option<Header> {
+    let (beginning, _) = message.split_first_chunk::<HEADER_BYTES>()?;
+    let mut beginning = *beginning;
+    if beginning[4] != OLDER {
+        return None;
+    }
+    beginning[4] = VERSION;
+    let (header, length) = Header::beginning(&beginning)?;
+    (length == message.len()).then_some(header)
+}
+
 /// The version of a whole message of whylate's that is of another one than this.
 #[must_use]
 pub fn other_version(message: &[u8]) -> Option<u8> {

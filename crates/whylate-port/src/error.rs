@@ -91,8 +91,7 @@ pub enum PortError {
     },
     /// The other end's host answered that nobody listens.
     #[error(
-        "nobody listens at {to}: its host answered so; does the server run, on that address and \
-         port?"
+        "connection refused: nobody listens at {to}; does the server run, on that address and port?"
     )]
     Refused {
         /// The other end.

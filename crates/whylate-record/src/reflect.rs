@@ -182,7 +182,7 @@ fn open(
 fn announcement(port: &dyn Port) -> String {
     let facts = port.facts();
     let local = facts.socket.as_ref().map(|socket| socket.local.as_str()).unwrap_or_default();
-    format!("listening on {local} ({}, waiting by {})", facts.backend, facts.wait)
+    format!("listening on {local} ({}, --wait {})", facts.backend, facts.wait)
 }
 
 fn servers(request: &ReflectRequest) -> Result<Vec<Server>, RecordError> {

@@ -105,7 +105,7 @@ fn process(watched: &Watched) -> String {
 pub(crate) const QUIET: &str = "none of its threads read a message and sent one after it meanwhile";
 
 /// What requests consist of, in a sentence or two.
-fn answer(of: &Breakdown) -> Sentence {
+fn answer(of: &Breakdown, merged: bool) -> Sentence {
     if of.requests == 0 {
         return "No request was taken apart.".into();
     }
@@ -113,13 +113,28 @@ fn answer(of: &Breakdown) -> Sentence {
     let took =
         sentence![" requests took ", Value::Time(of.all.total_mean_ns), " in the mean from "];
     let points = sentence![Told::of(from), " to ", Told::of(to), ": "];
-    let slow = of.slow.as_ref().map(|slow| {
-        let percent = Told::of(format_args!("p{}", short(slow.percent)));
-        let many = sentence![" The ", Value::Count(slow.composition.requests), " above ", percent];
-        let took = sentence![" and more) took ", Value::Time(slow.composition.total_mean_ns), ": "];
-        sentence![many, " (", slow.from, took, largest(&slow.composition), "."]
-    });
+    let slow = slow(of, merged).map(|(slow, took)| sentence![" ", took, ": ", largest(slow), "."]);
     sentence![Value::Count(of.requests), took, points, largest(&of.all), ".", slow]
+}
+
+/// How long the slow requests took, and how many they are; none where none was. They are told by their number and
+/// their own times, not by the percentile above which they lie: the sample may be too small for it, and then it is
+/// withheld wherever it would stand.
+pub(crate) fn slow(of: &Breakdown, merged: bool) -> Option<(&Composition, Sentence)> {
+    let slow = of.slow.as_ref().filter(|slow| slow.composition.requests > 0)?;
+    let (composition, all) = (&slow.composition, Value::Count(of.requests));
+    let (many, mean) = (composition.requests, Value::Time(composition.total_mean_ns));
+    // Those of a sum were slow each in its own recording.
+    let which = if merged { " slow requests of " } else { " slowest requests of " };
+    let took = match many {
+        1 if !merged => sentence!["The slowest request of ", all, " took ", mean],
+        1 => sentence![Value::Count(many), " slow request of ", all, " took ", mean],
+        _ => {
+            let took = sentence![" took ", slow.from, " or more, ", mean, " on average"];
+            sentence!["The ", Value::Count(many), which, all, took]
+        }
+    };
+    Some((composition, took))
 }
 
 /// The parts with the largest shares.

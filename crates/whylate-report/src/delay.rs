@@ -74,7 +74,7 @@ fn circumstances(of: &DelayLine) -> String {
     };
     let cpu = of.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
     format!(
-        "Since {} for {}, {ended}; waiting by {} on {cpu}.",
+        "Since {} for {}, {ended}; on {cpu}, with --wait {}.",
         utc(of.since_ns),
         of.lasted,
         of.wait

@@ -12,7 +12,7 @@ use whylate_model::lab::LabStatus;
 use whylate_model::paper::Paper;
 use whylate_model::prediction::Prediction;
 use whylate_model::run::{Run, Verdict};
-use whylate_model::trust::Trust;
+use whylate_model::trust::{Reason, Trust};
 use whylate_model::warning::Warning;
 
 use crate::compare::Comparison;
@@ -70,8 +70,8 @@ pub(crate) use taken::{by_kind, class_named};
 /// Where a run is stored, and how it comes to be shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Its directory.
-    pub directory: &'a Path,
+    /// Its directory; none where it could not be stored.
+    pub directory: Option<&'a Path>,
     /// It was recorded before and is shown again.
     pub again: bool,
 }
@@ -98,6 +98,8 @@ pub(crate) struct Screen {
     advice: Vec<(String, String)>,
     /// Reasons of its trust that the answer gives.
     answered: Vec<String>,
+    /// So many more follow from those that are told: the whole report has them.
+    follow: usize,
     /// The commands below say what to do about them.
     more_advises: bool,
     /// What to change for another answer.
@@ -266,7 +268,10 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     let made = if run.is_merged() { "Merged" } else { "Recorded" };
     screen.recorded = place.again.then(|| recorded(made, began(), &run.command_line)).flatten();
     let advised = |of: &Warning| of.advice_in(run);
-    let (trust, mut advice) = trusted::others_once(Trust::of(run), &run.warnings, advised);
+    let trust = Trust::of(run);
+    let follows = |of: &&Reason| trusted::follows(&of.what, &run.warnings);
+    screen.follow = trust.reasons.iter().filter(follows).count();
+    let (trust, mut advice) = trusted::others_once(trust, &run.warnings, advised);
     let answer: Vec<String> = screen.answer.iter().map(Sentence::said).collect();
     let answer = answer.join(" ");
     let is_said = |what: &str| trusted::is_said(what, &answer);
@@ -283,8 +288,12 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
 
 /// With where the rest of it is.
 fn placed(mut screen: Screen, place: Place) -> Screen {
-    screen.more.insert(0, format!("whylate report {DIRECTORY} --full"));
-    screen.directory = Some(for_a_shell(&place.directory.display().to_string()));
+    if place.directory.is_some() {
+        screen.more.insert(0, format!("whylate report {DIRECTORY} --full"));
+    } else {
+        screen.more.retain(|step| !step.contains(DIRECTORY));
+    }
+    screen.directory = place.directory.map(|path| for_a_shell(&path.display().to_string()));
     screen
 }
 

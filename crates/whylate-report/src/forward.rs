@@ -121,7 +121,7 @@ fn circumstances(of: &Forward) -> String {
         ForwardEnd::ThreadFailed => "until a thread of it failed",
         ForwardEnd::GoingOn => "and its end is not known",
     };
-    format!("Since {} for {}, {ended}; waiting by {}.", utc(of.since_ns), of.lasted, of.wait)
+    format!("Since {} for {}, {ended}; with --wait {}.", utc(of.since_ns), of.lasted, of.wait)
 }
 
 /// What else is to be said of it.

@@ -139,7 +139,7 @@ fn a_name_that_looks_like_a_number_stays_in_report_page_and_first_screen() {
         let renamed = stored.replace("audio", name).replace("\"example\"", &format!("\"{name}\""));
         let run: Run = serde_json::from_str(&renamed).unwrap();
         let wide = Style { width: 4_000, ..Style::default() };
-        let place = crate::Place { directory: Path::new("RUN"), again: false };
+        let place = crate::Place { directory: Some(Path::new("RUN")), again: false };
         let first = crate::first_screen(&run, place, wide).unwrap();
         [crate::render(&run, wide), crate::html::render(&directory, &run), first]
     };

@@ -85,7 +85,7 @@ fn circumstances(of: &Reflected) -> String {
         return format!("Since {} for {}, {ended}.", utc(of.since_ns), of.lasted);
     }
     format!(
-        "Since {} for {}, {ended}; on {cpu}, waiting by {}.",
+        "Since {} for {}, {ended}; on {cpu}, with --wait {}.",
         utc(of.since_ns),
         of.lasted,
         of.wait

@@ -110,14 +110,7 @@ fn no_claim(tail: &Tail) -> String {
 
 fn told(tail: &Tail) -> Vec<String> {
     let mut told: Vec<String> = tail.ends.iter().map(looked).collect();
-    let tried = if tail.tried == 1 { "cause was" } else { "causes were" };
-    told.push(format!(
-        "a cause struck a request when it took {} or more of it; {} {tried} tried; the intervals, over \
-         {} blocks of time, hold jointly at 95%",
-        Value::from(tail.strike),
-        count(tail.tried),
-        count(tail.blocks)
-    ));
+    told.extend(tried(tail));
     if tail.causes_left_out > 0 {
         told.push(format!("{} causes that struck fewer are left out", count(tail.causes_left_out)));
     }
@@ -133,6 +126,30 @@ fn told(tail: &Tail) -> Vec<String> {
         told.push(format!("{aside} requests or interruptions came too late to be looked at"));
     }
     told
+}
+
+/// How many causes were tested, and what their intervals are; of causes without a test, that they have none.
+fn tried(tail: &Tail) -> Option<String> {
+    let were = |of: u64| if of == 1 { "cause was" } else { "causes were" };
+    let seen = (tail.causes.len() as u64).saturating_add(tail.causes_left_out);
+    match (tail.tried, seen) {
+        (0, 0) => None,
+        (0, seen) => {
+            let untested = match tail.verdict {
+                TailVerdict::TooFew => "none was tested",
+                _ => "none often enough to test",
+            };
+            Some(format!("{} {} seen; {untested}", count(seen), were(seen)))
+        }
+        (tried, _) => Some(format!(
+            "a cause struck a request when it took {} or more of it; {} {} tried; the intervals, over {} \
+             blocks of time, hold jointly at 95%",
+            Value::from(tail.strike),
+            count(tried),
+            were(tried),
+            count(tail.blocks)
+        )),
+    }
 }
 
 fn looked(of: &Watched) -> String {
@@ -294,6 +311,23 @@ mod tests {
         assert_eq!(told(&of), lines);
         of.ends[0].by = WatchedBy::Nothing;
         assert_eq!(told(&of)[0], "the client: not looked at");
+    }
+
+    #[test]
+    fn where_no_cause_was_tested_there_are_no_intervals_to_tell_of() {
+        let said = |causes: Vec<TailCause>, left_out: u64, verdict| {
+            let mut of = tail(causes, verdict);
+            (of.tried, of.blocks, of.causes_left_out) = (0, 0, left_out);
+            tried(&of)
+        };
+        let none = "none often enough to test";
+        let nothing = TailVerdict::NothingStruck;
+        assert_eq!(said(vec![cause(false)], 0, nothing), Some(format!("1 cause was seen; {none}")));
+        let many = said(vec![cause(false), cause(false)], 3, nothing);
+        assert_eq!(many, Some(format!("5 causes were seen; {none}")));
+        let few = said(vec![cause(false)], 0, TailVerdict::TooFew);
+        assert_eq!(few.as_deref(), Some("1 cause was seen; none was tested"));
+        assert_eq!(said(Vec::new(), 0, nothing), None);
     }
 
     #[test]

@@ -101,6 +101,18 @@ impl SysError {
         Self::Invalid { what: what.into(), why: why.into() }
     }
 
+    /// What was refused and why, and apart from that what to try; empty where nothing general can be said.
+    #[must_use]
+    pub fn parted(&self) -> (String, String) {
+        match self {
+            Self::Call { what, errno, advice, .. } => {
+                (format!("cannot {what}: {errno}"), advice.clone())
+            }
+            Self::Tracefs(of) => (format!("cannot open tracefs: {}", of.reason()), of.remedy()),
+            other => (other.to_string(), String::new()),
+        }
+    }
+
     /// The kernel's answer, where it was the kernel that refused.
     #[must_use]
     pub fn errno(&self) -> Option<Errno> {
@@ -124,4 +136,31 @@ fn list(cpus: &[CpuId]) -> String {
         return "none".to_owned();
     }
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_in_two_parts_is_what_is_told_in_one() {
+        let denied = TracefsRefusal::Denied {
+            path: PathBuf::from("/sys/kernel/tracing"),
+            errno: Errno::ACCESS,
+        };
+        for error in [
+            SysError::Tracefs(denied),
+            SysError::Tracefs(TracefsRefusal::MayNotMount),
+            SysError::advised("openat", "read trace_clock", Errno::ACCESS, "run as root"),
+        ] {
+            let (reason, remedy) = error.parted();
+            assert_eq!(format!("{reason}; {remedy}"), error.to_string());
+            assert_eq!(error.to_string().matches("run as root").count(), 1, "{error}");
+            assert!(!reason.contains("run as root"), "{reason}");
+        }
+        let plain = SysError::call("openat", "read trace_clock", Errno::IO);
+        assert_eq!(plain.parted(), (plain.to_string(), String::new()));
+    }
 }

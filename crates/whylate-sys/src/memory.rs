@@ -36,12 +36,12 @@ pub struct LockRefusal {
 impl fmt::Display for LockRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(bytes) = self.bytes {
-            write!(f, "it has {}: ", Size(bytes))?;
+            write!(f, "its address space has {}: ", Size(bytes))?;
         }
         match (self.privileged, self.limit) {
             (false, Some(limit)) => write!(
                 f,
-                "RLIMIT_MEMLOCK is {}; run `ulimit -l unlimited` or give CAP_IPC_LOCK",
+                "RLIMIT_MEMLOCK is {}; give CAP_IPC_LOCK, or raise `memlock` in limits.conf as root",
                 Size(limit)
             ),
             _ => write!(f, "{}; the machine or the cgroup has too little free memory", self.errno),
@@ -267,7 +267,7 @@ mod tests {
                 let limit = limits::memory_lock().map(|limit| Size(limit).to_string()).unwrap();
                 let text = refusal.to_string();
                 assert!(text.contains(&format!("RLIMIT_MEMLOCK is {limit}")), "{text}");
-                assert!(text.contains("ulimit -l unlimited"), "{text}");
+                assert!(text.contains("raise `memlock`"), "{text}");
             }
         });
     }

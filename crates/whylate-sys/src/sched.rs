@@ -199,12 +199,14 @@ impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RealTimeLimit { limit, wanted } => {
-                write!(f, "RLIMIT_RTPRIO is {limit}; run `ulimit -r {wanted}` or give CAP_SYS_NICE")
+                write!(
+                    f,
+                    "RLIMIT_RTPRIO is {limit}; give CAP_SYS_NICE, or raise `rtprio` to {wanted} in limits.conf as root"
+                )
             }
             Self::NiceLimit { lowest, wanted } => write!(
                 f,
-                "RLIMIT_NICE allows {lowest} and above; run `ulimit -e {}` or give CAP_SYS_NICE",
-                20 - i64::from(*wanted)
+                "RLIMIT_NICE allows {lowest} and above; give CAP_SYS_NICE, or set `nice` to {wanted} in limits.conf as root"
             ),
             Self::NoCapability => {
                 f.write_str("it needs CAP_SYS_NICE, which is not effective; run as root or give it")
@@ -478,7 +480,7 @@ mod tests {
                         matches!(&refusal, SysError::Scheduling { denial, .. } if *denial == expected),
                         "{refusal}"
                     );
-                    assert!(refusal.to_string().contains("ulimit -r 99"), "{refusal}");
+                    assert!(refusal.to_string().contains("raise `rtprio` to 99"), "{refusal}");
                 }
                 _ => crate::tests::skip(&"RLIMIT_RTPRIO allows everything"),
             }
@@ -503,7 +505,7 @@ mod tests {
             match set_other(-20) {
                 Ok(()) => crate::tests::skip(&"RLIMIT_NICE allows everything"),
                 Err(refusal) => {
-                    assert!(refusal.to_string().contains("ulimit -e 40"), "{refusal}");
+                    assert!(refusal.to_string().contains("set `nice` to -20"), "{refusal}");
                     assert!(refusal.to_string().contains("SCHED_OTHER nice -20"), "{refusal}");
                 }
             }

@@ -24,6 +24,9 @@ use crate::SysError;
 use folder::Folder;
 pub use raw_pipe::RawPipe;
 
+/// Mounts the trace files for all to see.
+const MOUNT: &str = "mount -t tracefs nodev /sys/kernel/tracing";
+
 /// Where the trace files were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
@@ -81,32 +84,41 @@ impl TracefsRefusal {
     }
 }
 
-impl fmt::Display for TracefsRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl TracefsRefusal {
+    /// Why, without what to try.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let unusable = "no mount of it can be used, and";
         match self {
-            Self::Denied { path, errno } => write!(
-                f,
-                "{}: {errno}; run as root, or let a group in: mount -o \
-                 remount,gid=GROUP,mode=0750 {0}",
+            Self::Denied { path, errno } => format!("{}: {errno}", path.display()),
+            Self::MayNotMount => format!("{unusable} a private one needs CAP_SYS_ADMIN"),
+            Self::CannotMountPrivately => format!("{unusable} this kernel has no private ones"),
+            Self::NotBuilt => "this kernel was built without it (CONFIG_TRACING)".to_owned(),
+            Self::MountFailed { call, errno } => {
+                format!("{unusable} a private one failed in {call}: {errno}")
+            }
+        }
+    }
+
+    /// What to try.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Denied { path, .. } => format!(
+                "run as root (CAP_SYS_ADMIN), or let your group read and write it: mount -o \
+                 remount,gid=GROUP,mode=770 {}",
                 path.display()
             ),
-            Self::MayNotMount => f.write_str(
-                "no mount of it can be used, and a private one needs CAP_SYS_ADMIN; run as root, or have it \
-                 mounted: mount -t tracefs nodev /sys/kernel/tracing",
-            ),
-            Self::CannotMountPrivately => f.write_str(
-                "no mount of it can be used, and this kernel has no private ones; as root: mount \
-                 -t tracefs nodev /sys/kernel/tracing",
-            ),
-            Self::NotBuilt => {
-                f.write_str("this kernel was built without it (CONFIG_TRACING); use another kernel")
-            }
-            Self::MountFailed { call, errno } => write!(
-                f,
-                "no mount of it can be used, and a private one failed in {call}: {errno}; as root: \
-                 mount -t tracefs nodev /sys/kernel/tracing"
-            ),
+            Self::MayNotMount => format!("run as root, or have it mounted: {MOUNT}"),
+            Self::CannotMountPrivately | Self::MountFailed { .. } => format!("as root: {MOUNT}"),
+            Self::NotBuilt => "use another kernel".to_owned(),
         }
+    }
+}
+
+impl fmt::Display for TracefsRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.reason(), self.remedy())
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use whylate_model::Pid;
 use whylate_model::breakdown::Watched;
 use whylate_model::run::Run;
+use whylate_model::trust::NO_REQUEST;
 use whylate_sys::signal::send_to_process;
 
 use crate::lines::Lines;
@@ -161,9 +162,9 @@ impl Watch {
         send_to_process(Pid(id as i32), signal).unwrap();
     }
 
-    /// Waits for its end; what it recorded and said.
+    /// Waits for its end; what it recorded and said. Whether it saw a request is for the test to ask.
     pub fn end(self) -> (Run, String, Self) {
-        self.end_but_for(&[])
+        self.end_but_for(&[NO_REQUEST])
     }
 
     /// The same where the test itself gave it these reasons for poor trust.

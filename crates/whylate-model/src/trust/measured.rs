@@ -30,7 +30,19 @@ pub(super) fn nothing(run: &Run) -> bool {
         && run.series.iter().all(|series| series.n == 0)
 }
 
-/// Is it about something for which nothing is an answer: a server that nobody asked?
+/// Was a process watched of which no request was seen?
+pub(super) fn is_unasked(run: &Run) -> bool {
+    run.watched.as_deref().is_some_and(|watched| watched.breakdown.requests == 0)
+}
+
+/// The whole requests of a process that was watched, of which the headline quotes percentiles.
+pub(super) fn watched(run: &Run) -> Option<&Series> {
+    let name = run.watched.as_deref()?.breakdown.series.as_ref()?;
+    run.series.iter().find(|series| series.name == *name)
+}
+
+/// Is it about something for which nothing is an answer: a server that nobody asked? Of a process that was watched
+/// [`is_unasked`] says it.
 fn is_of_another_kind(run: &Run) -> bool {
     run.reflected.is_some()
         || run.forward.is_some()

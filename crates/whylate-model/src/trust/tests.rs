@@ -194,6 +194,10 @@ fn lost_time_without_a_cause_and_steal_limit_trust() {
         "the CPU was shared: the hypervisor reported 1.00ms of steal",
     ];
     assert_eq!(said(&run), expected.map(|what| (Level::Limited, what.to_owned())));
+    // Where no event was recorded, none can be missed.
+    let mut blind = run.clone();
+    blind.evidence.trace = None;
+    assert_eq!(said(&blind), [(Level::Limited, expected[2].to_owned())]);
     // Steal that bears it out is the cause of what has no event.
     run.evidence.steal_ns = Some(480e6);
     let expected = [expected[1], "the CPU was shared: the hypervisor reported 480ms of steal"];
@@ -480,6 +484,13 @@ fn a_headline_whose_sample_does_not_bound_p99_limits_trust() {
         assert_eq!(said(&bounded(value, high, 300)), [expected], "{value:?} {high:?}");
         assert_eq!(said(&bounded(value, high, 0)), [], "nothing is told of nothing");
     }
+    // Of samples in bursts few stand for themselves, and that is said where it is less than half.
+    let mut run = bounded(None, None, 300_000);
+    for of in run.series.iter_mut().flat_map(|series| &mut series.quantiles) {
+        of.n_eff = 90.2;
+    }
+    let burst = "300000 samples of response time, as many as 90 independent ones, do not bound p99";
+    assert_eq!(said(&run)[0].1, burst);
     // Of a closed loop the headline is the service; of messages without a reply it has none.
     let mut run = bounded(None, None, 300);
     run.flows[0].response = None;

@@ -50,7 +50,7 @@ use whylate_port::{Port, PortError};
 
 use crate::closed_loop::{MAX_DURATION, MAX_TIMEOUT, MIN_TIMEOUT};
 use crate::conversation::Scale;
-use crate::error::NetError;
+use crate::error::{NetError, other_protocol};
 use crate::message::{FAREWELL_BYTES, VERSION};
 use crate::protocol::{Phase, Protocol};
 use crate::schedule::Plan;
@@ -327,8 +327,13 @@ impl OpenLoop {
                 if receiver.look(port, GREET_EVERY)? == Looked::WarmUp {
                     return Ok(true);
                 }
+                let facts = port.facts();
+                // What comes back as it left is of whatever version was asked for.
+                if receiver.returned {
+                    return Err(NetError::returned(&facts.path, protocol.name()));
+                }
                 if let Some(version) = receiver.other_version {
-                    let path = port.facts().path.clone();
+                    let path = facts.path.clone();
                     return Err(NetError::OtherVersion { path, version, ours: VERSION });
                 }
                 if stop.load(Ordering::Relaxed) {
@@ -340,7 +345,8 @@ impl OpenLoop {
             if limit >= GREET_LIMIT {
                 let facts = port.facts();
                 let (backend, path) = (facts.backend, facts.path.clone());
-                return Err(NetError::NoReflector { backend, path, limit });
+                let advice = other_protocol(protocol.name());
+                return Err(NetError::NoReflector { backend, path, limit, advice });
             }
         }
         Ok(false)

@@ -1,15 +1,19 @@
 //! Proofs on an in-memory port: the closed loop, departures that the kernel refuses, odd messages.
 
+use std::sync::atomic::AtomicBool;
+
 use whylate_clock::Counter;
 use whylate_model::{Nanos, Ticks};
-use whylate_port::memory::{MemoryPort, Peer};
+use whylate_port::memory::{MemoryPort, Network, Peer};
 use whylate_port::{Port, PortError, PortFacts, Received};
 
 use super::anomalies::{Anomaly, KEPT_OF_EACH, Odd};
 use super::proofs::{COOKIE, Fate, ROUND_TRIP, What, answered, measure, peer, run_over, settings};
 use super::settled::Settled;
-use super::{Ended, OpenLoop, OpenOutcome};
+use super::{Ended, Latencies, OpenLoop, OpenOutcome, Tell};
+use crate::error::NetError;
 use crate::message::{Header, Kind};
+use crate::protocol::{Protocol, Raw, Sockperf};
 
 /// Why a kernel does not take the message with this number; none where it does.
 type Refuses = fn(u64) -> Option<PortError>;
@@ -59,6 +63,50 @@ fn full(number: u64) -> Option<PortError> {
 /// One in ten is too long for the path.
 fn too_long(number: u64) -> Option<PortError> {
     (number % 10 == 3).then_some(PortError::MtuTooSmall { bytes: 1_400, mtu: Some(1_000) })
+}
+
+/// What a client says of a server that answers its requests so.
+fn refusal(protocol: &dyn Protocol, answer: fn(&mut Vec<u8>)) -> NetError {
+    let mut port = MemoryPort::new(move |request: &[u8], network: &mut Network| {
+        let mut message = request.to_vec();
+        answer(&mut message);
+        if !message.is_empty() {
+            network.arrive(ROUND_TRIP, message);
+        }
+    });
+    let (mut counter, stop) = (port.counter(), AtomicBool::new(false));
+    let mut forget = |_, of: &mut Latencies| of.clear();
+    let settings = settings("constant", 1e3, Nanos(10_000_000));
+    let tell = Tell::intervals(&mut forget);
+    settings.run(&mut port, &mut counter, protocol, &stop, tell).expect_err("nobody answers")
+}
+
+#[test]
+fn a_server_that_returns_what_it_gets_is_none_of_another_version() {
+    /// It returns what comes of version 1 alone: the other messages came before it started.
+    fn older_alone(message: &mut Vec<u8>) {
+        if message[4] != 1 {
+            message.clear();
+        }
+    }
+    /// As whylate of version 1 answered.
+    fn first_version(message: &mut Vec<u8>) {
+        older_alone(message);
+        if let Some(kind) = message.get_mut(5) {
+            *kind += 1;
+        }
+    }
+    let raw = Raw::new(COOKIE);
+    for echo in [(|_| ()) as fn(&mut Vec<u8>), older_alone] {
+        let refused = refusal(&raw, echo);
+        assert!(matches!(refused, NetError::Returned { .. }), "{refused}");
+    }
+    let refused = refusal(&Sockperf, |_| ());
+    assert!(matches!(refused, NetError::Returned { wanted: "sockperf server", .. }), "{refused}");
+    let refused = refusal(&raw, first_version);
+    assert!(matches!(refused, NetError::OtherVersion { version: 1, .. }), "{refused}");
+    let silent = refusal(&raw, Vec::clear);
+    assert!(matches!(silent, NetError::NoReflector { .. }), "{silent}");
 }
 
 #[test]

@@ -44,6 +44,8 @@ pub(super) struct Receiver<'a> {
     pub(super) ledger: Ledger<'a>,
     pub(super) account: Option<ReflectorReport>,
     pub(super) anomalies: Anomalies,
+    /// A request came back as it had left.
+    pub(super) returned: bool,
     /// The version of a message of another version that came.
     pub(super) other_version: Option<u8>,
     /// The measured request that the message received last was the first to answer.
@@ -69,6 +71,7 @@ impl<'a> Receiver<'a> {
             ledger,
             account: None,
             anomalies: Anomalies::touched(),
+            returned: false,
             other_version: None,
             replied: None,
         }
@@ -170,6 +173,7 @@ impl<'a> Receiver<'a> {
             Incoming::Foreign => {
                 self.set.foreign();
                 let message = self.incoming.get(..length).unwrap_or(&self.incoming);
+                self.returned |= self.protocol.returned(message, self.bytes);
                 self.other_version = self.protocol.other_version(message).or(self.other_version);
                 self.keep(Anomaly::new(Odd::Foreign, None, at), length);
             }

@@ -104,6 +104,12 @@ pub trait Protocol: Send + Sync {
         None
     }
 
+    /// Is a whole message that came to the client whose requests have `size` bytes one of these, of whatever
+    /// version, as it left? Then the other end returns what it gets, and answers nothing.
+    fn returned(&self, message: &[u8], size: usize) -> bool {
+        self.heard(message, size).is_some()
+    }
+
     /// Turns a whole message that came to a server into its reply.
     fn answer(&self, message: &mut [u8]) -> Answer;
 
@@ -169,8 +175,8 @@ impl Speaks {
 impl fmt::Display for Speaks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Raw => "raw",
-            Self::Sockperf => "sockperf",
+            Self::Raw => raw::NAME,
+            Self::Sockperf => sockperf::NAME,
         })
     }
 }

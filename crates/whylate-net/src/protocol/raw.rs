@@ -7,10 +7,13 @@ use std::ops::RangeInclusive;
 use whylate_port::Framing;
 
 use crate::message::{
-    COMPACT_BYTES, Cookie, FAREWELL_BYTES, Header, Kind, MAX_BYTES, ReflectorReport, frame, older,
-    other_version,
+    COMPACT_BYTES, Cookie, FAREWELL_BYTES, Header, Kind, MAX_BYTES, ReflectorReport, frame,
+    of_older, older, other_version,
 };
 use crate::protocol::{Answer, Incoming, Phase, Protocol};
+
+/// The name in reports and on the command line.
+pub(crate) const NAME: &str = "raw";
 
 /// The raw echo of one client.
 #[derive(Debug, Clone, Copy)]
@@ -24,11 +27,23 @@ impl Raw {
     pub fn new(cookie: Cookie) -> Self {
         Self { cookie }
     }
+
+    /// The phase and the number of the request of this client that a whole message with this header is.
+    #[inline]
+    fn asked(self, header: Header, message: &[u8], size: usize) -> Option<(Phase, u64)> {
+        let phase = match header.kind {
+            Kind::Probe => Phase::Measured,
+            Kind::Warm => Phase::WarmUp,
+            _ => return None,
+        };
+        let ours = header.cookie == self.cookie.of_size(size) && message.len() == size;
+        ours.then_some((phase, header.sequence))
+    }
 }
 
 impl Protocol for Raw {
     fn name(&self) -> &'static str {
-        "raw"
+        NAME
     }
 
     fn sizes(&self) -> RangeInclusive<usize> {
@@ -92,14 +107,12 @@ impl Protocol for Raw {
 
     #[inline]
     fn heard(&self, message: &[u8], size: usize) -> Option<(Phase, u64)> {
-        let header = Header::parse(message)?;
-        let phase = match header.kind {
-            Kind::Probe => Phase::Measured,
-            Kind::Warm => Phase::WarmUp,
-            _ => return None,
-        };
-        let ours = header.cookie == self.cookie.of_size(size) && message.len() == size;
-        ours.then_some((phase, header.sequence))
+        self.asked(Header::parse(message)?, message, size)
+    }
+
+    fn returned(&self, message: &[u8], size: usize) -> bool {
+        let header = Header::parse(message).or_else(|| of_older(message));
+        header.is_some_and(|header| self.asked(header, message, size).is_some())
     }
 
     #[inline]
@@ -173,6 +186,30 @@ mod tests {
         message[0] = b'x';
         assert_eq!(raw.other_version(&message), None);
         assert!(!raw.older(&mut message));
+    }
+
+    #[test]
+    fn a_request_that_comes_back_as_it_left_is_told_from_a_reply_of_an_older_version() {
+        for size in [COMPACT_BYTES, HEADER_BYTES, 64] {
+            let (ours, theirs) = (Raw::new(Cookie(7)), Raw::new(Cookie(8)));
+            let mut request = vec![0; size];
+            ours.prepare(&mut request);
+            assert!(ours.returned(&request, size) && !theirs.returned(&request, size));
+            assert!(!ours.returned(&request, size + 1), "of another size");
+            let mut reply = request.clone();
+            theirs.answer(&mut reply);
+            assert!(!ours.returned(&reply, size), "a reply");
+            if size < HEADER_BYTES {
+                continue;
+            }
+            // As a reflector of version 1 would: the kind of a request becomes that of its reply.
+            for message in [&mut request, &mut reply] {
+                assert!(ours.older(message));
+                assert_eq!(ours.other_version(message), Some(1));
+            }
+            assert!(ours.returned(&request, size) && !ours.returned(&reply, size));
+            assert!(!theirs.returned(&request, size), "somebody else's");
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ use whylate_port::{Frame, Framing};
 use crate::message::MAX_BYTES;
 use crate::protocol::{Answer, Incoming, Phase, Protocol};
 
+/// The name in reports and on the command line.
+pub(crate) const NAME: &str = "sockperf";
 /// Bytes of the header, and so of the shortest message.
 pub const HEADER_BYTES: usize = 14;
 
@@ -70,7 +72,7 @@ impl Header {
 
 impl Protocol for Sockperf {
     fn name(&self) -> &'static str {
-        "sockperf"
+        NAME
     }
 
     fn sizes(&self) -> RangeInclusive<usize> {

@@ -94,7 +94,7 @@ impl<'a> Sums<'a> {
         let DelayBase { base, error, frames, at, .. } = begun.base;
         // Scripts wait for this line.
         progress.say(&format!(
-            "delaying between {first} and {second}: base {base}, error {error} ({transport}, waiting by \
+            "delaying between {first} and {second}: base {base}, error {error} ({transport}, --wait \
              {wait}; 99 of 100 at {at}, {frames} frames)"
         ));
         if let Some(facts) = &begun.facts {

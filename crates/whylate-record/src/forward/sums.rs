@@ -90,7 +90,7 @@ impl<'a> Sums<'a> {
     fn announcement(&self, facts: &[FramesFacts; 2]) -> String {
         let [a, b] = facts;
         format!(
-            "forwarding between {} and {} ({}, waiting by {})",
+            "forwarding between {} and {} ({}, --wait {})",
             a.interface, b.interface, a.backend, self.request.plan.wait
         )
     }

@@ -9,6 +9,7 @@ use whylate_model::event::Event;
 use whylate_model::run::TraceFacts;
 use whylate_model::warning::Warning;
 use whylate_model::{CpuId, Ticks};
+use whylate_sys::SysError;
 use whylate_sys::tracefs::{RawPipe, Tracefs};
 use whylate_trace::{Decoder, Missed, format::EventFormat, page::PageLayout};
 
@@ -29,12 +30,7 @@ pub(crate) const TICK_CLOCK: &str = "x86-tsc";
 
 /// The kernel's trace files, where they stamp by the counter and name threads as this process does.
 pub(crate) fn tracefs_on_the_counter() -> Result<Tracefs, NoTrace> {
-    let tracefs = Tracefs::open().map_err(|error| NoTrace {
-        reason: error.to_string(),
-        remedy: "run as root (CAP_SYS_ADMIN), or mount tracefs at /sys/kernel/tracing and let \
-                 your group read and write it (mount -o remount,gid=GROUP,mode=770)"
-            .to_owned(),
-    })?;
+    let tracefs = Tracefs::open().map_err(|error| no_trace(&error, String::new()))?;
     let clocks = tracefs.read("trace_clock").map_err(cannot("read trace_clock"))?;
     if !clocks.split(['[', ']', ' ', '\n']).any(|clock| clock == TICK_CLOCK) {
         return Err(NoTrace {
@@ -272,11 +268,15 @@ pub(crate) fn drain(
     drained
 }
 
-fn cannot<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> NoTrace + use<'_, E> {
-    move |error| NoTrace {
-        reason: format!("cannot {what} of the kernel's trace: {error}"),
-        remedy: NEEDS.to_owned(),
-    }
+fn cannot(what: &str) -> impl Fn(SysError) -> NoTrace + use<'_> {
+    move |error| no_trace(&error, format!("cannot {what} of the kernel's trace: "))
+}
+
+/// Why there is no trace, with what to do about it once.
+fn no_trace(error: &SysError, before: String) -> NoTrace {
+    let (reason, advice) = error.parted();
+    let remedy = if advice.is_empty() { NEEDS.to_owned() } else { advice };
+    NoTrace { reason: before + &reason, remedy }
 }
 
 fn unknown_format(error: &dyn std::fmt::Display) -> NoTrace {
@@ -313,6 +313,8 @@ fn mask(cpus: &[CpuId], online: &[CpuId]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use whylate_sys::tracefs::TracefsRefusal;
+
     use super::*;
 
     #[test]
@@ -324,6 +326,20 @@ mod tests {
         });
         assert_eq!((thrown, left), (5, -1));
         assert_eq!(thrown_away(|| true), MOST_DISCARDED);
+    }
+
+    #[test]
+    fn who_may_not_trace_is_told_once_to_be_root() {
+        let path = std::path::PathBuf::from("/sys/kernel/tracing");
+        let errno = rustix::io::Errno::ACCESS;
+        let denied = SysError::Tracefs(TracefsRefusal::Denied { path, errno });
+        let told = crate::RecordError::NotWatched(no_trace(&denied, String::new())).to_string();
+        assert_eq!(
+            told,
+            "cannot watch: cannot open tracefs: /sys/kernel/tracing: Permission denied (os error 13); run \
+             as root (CAP_SYS_ADMIN), or let your group read and write it: mount -o \
+             remount,gid=GROUP,mode=770 /sys/kernel/tracing"
+        );
     }
 
     #[test]

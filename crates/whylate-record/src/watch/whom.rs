@@ -43,6 +43,8 @@ pub enum NotFound {
         port: u16,
         /// Who listens at other ports.
         others: Vec<Listener>,
+        /// Listeners of all users were seen.
+        root: bool,
     },
     /// Several processes listen there.
     Several {
@@ -97,8 +99,7 @@ pub fn find(asked: Asked) -> Result<Whom, NotFound> {
     match asked {
         Asked::Process(pid) => of_process(pid),
         Asked::Port(by, port) => {
-            let all = listeners::all(Path::new("/"));
-            of_port(&all, by, port).and_then(|of| of_process_at(of.process, port))
+            of_port(&Seen::now(), by, port).and_then(|of| of_process_at(of.process, port))
         }
         Asked::Either(number) => either(number),
     }
@@ -107,9 +108,8 @@ pub fn find(asked: Asked) -> Result<Whom, NotFound> {
 fn either(number: u32) -> Result<Whom, NotFound> {
     let pid = i32::try_from(number).map(Pid).ok();
     let process = pid.and_then(|pid| of_process(pid).ok());
-    let all = listeners::all(Path::new("/"));
     let port = u16::try_from(number).ok();
-    let listener = port.map(|port| of_port(&all, None, port));
+    let listener = port.map(|port| of_port(&Seen::now(), None, port));
     match (process, listener) {
         (Some(process), None | Some(Err(NotFound::Nobody { .. }))) => Ok(process),
         (Some(_), Some(Ok(listener))) => Err(NotFound::Ambiguous { number, listener }),
@@ -131,12 +131,27 @@ fn of_process_at(pid: Pid, port: u16) -> Result<Whom, NotFound> {
     of_process(pid).map(|of| Whom { port: Some(port), ..of })
 }
 
+/// The listeners that this user can see.
+struct Seen {
+    all: Vec<Listener>,
+    /// They are those of all users.
+    root: bool,
+}
+
+impl Seen {
+    fn now() -> Self {
+        let root = rustix::process::geteuid().is_root();
+        Self { all: listeners::all(Path::new("/")), root }
+    }
+}
+
 /// The one who listens there, by that or by anything.
-fn of_port(all: &[Listener], by: Option<Listening>, port: u16) -> Result<Listener, NotFound> {
+fn of_port(seen: &Seen, by: Option<Listening>, port: u16) -> Result<Listener, NotFound> {
+    let Seen { all, root } = seen;
     let fits = |of: &&Listener| of.port == port && by.is_none_or(|by| by == of.by);
     let listeners: Vec<Listener> = all.iter().filter(fits).cloned().collect();
     let Some(first) = listeners.first() else {
-        return Err(NotFound::Nobody { port, others: all.to_vec() });
+        return Err(NotFound::Nobody { port, others: all.clone(), root: *root });
     };
     if listeners.iter().any(|of| of.process != first.process) {
         return Err(NotFound::Several { port, listeners });
@@ -155,14 +170,19 @@ impl fmt::Display for NotFound {
             Self::Ourselves(pid) => {
                 write!(f, "{pid} is this program: it does not watch itself")
             }
-            Self::Nobody { port, others } if others.is_empty() => write!(
-                f,
-                "nobody listens at port {port}, as far as this user can see: other users' processes \
-                 are for root alone, and those of other network namespaces are named by their number"
-            ),
-            Self::Nobody { port, others } => {
-                write!(f, "nobody listens at port {port}; there are ")?;
-                name(f, others)
+            Self::Nobody { port, others, root } => {
+                write!(f, "nobody listens at port {port}")?;
+                if !root {
+                    f.write_str(", as far as this user can see; root sees other users' processes")?;
+                }
+                if others.is_empty() {
+                    f.write_str(
+                        "; a process of another network namespace is named by its number: pid:812",
+                    )
+                } else {
+                    f.write_str("; there are ")?;
+                    name(f, others)
+                }
             }
             Self::Several { port, listeners } => {
                 write!(f, "several processes listen at port {port}: name one of them, of ")?;
@@ -217,20 +237,30 @@ mod tests {
             listener(Listening::Tcp, 80, 8),
             listener(Listening::Tcp, 80, 9),
         ];
+        let all = Seen { all: all.to_vec(), root: true };
         assert_eq!(of_port(&all, None, 53).unwrap().process, Pid(7));
         let several = of_port(&all, None, 80).unwrap_err().to_string();
         assert!(several.contains("server-8 (8)") && several.contains("server-9 (9)"), "{several}");
         let nobody = of_port(&all, Some(Listening::Udp), 80).unwrap_err().to_string();
         assert!(nobody.contains("nobody listens at port 80"), "{nobody}");
         assert!(nobody.contains("udp:53 server-7 (7)"), "{nobody}");
-        let nothing = of_port(&[], None, 80).unwrap_err().to_string();
-        assert!(nothing.contains("for root alone"), "{nothing}");
+        for root in [true, false] {
+            for all in [Vec::new(), all.all.clone()] {
+                let nothing = of_port(&Seen { all, root }, None, 443).unwrap_err().to_string();
+                assert!(nothing.starts_with("nobody listens at port 443"), "{nothing}");
+                assert_eq!(
+                    nothing.contains("root sees other users' processes"),
+                    !root,
+                    "{nothing}"
+                );
+            }
+        }
     }
 
     #[test]
     fn more_listeners_than_can_be_read_are_counted() {
         let all: Vec<Listener> = (1..=50).map(|n| listener(Listening::Tcp, n, 7)).collect();
-        let nobody = of_port(&all, None, 9_999).unwrap_err().to_string();
+        let nobody = of_port(&Seen { all, root: true }, None, 9_999).unwrap_err().to_string();
         assert!(nobody.ends_with(", and 30 more"), "{nobody}");
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn sections(run: &Run, pictures: impl Fn(&Taken) -> Pictures) -> Vec<
 
 fn blocks(taken: &Taken, pictures: Pictures) -> Vec<Block> {
     let of = taken.of;
-    let told = Block::Text(answer(of).to_string());
+    let told = Block::Text(answer(of, taken.merged).to_string());
     let mut blocks = Vec::new();
     if of.requests > 0 {
         // A terminal has it at the head of the report.

@@ -13,7 +13,7 @@ use super::*;
 use crate::timeline::tests::recorded;
 
 fn answer(of: &Breakdown) -> String {
-    super::answer(of).to_string()
+    super::answer(of, false).to_string()
 }
 
 /// Parts and their mean times in ns, of all and of the slow ones.
@@ -332,10 +332,15 @@ fn the_answer_names_the_largest_parts_of_all_and_of_the_slow_ones() {
         said,
         "2,000 requests took 10 µs in the mean from request sent to reply read: 50% the server \
          (request); 20% receive path, wake-up, read (request); 10% send path \
-         (request). The 2 above p99.9 (90 µs and more) took 100 µs: 92% \
-         receive path, wake-up, read (request); 5.0% the server (request); \
+         (request). The 2 slowest requests of 2,000 took 90 µs or more, 100 µs on average: \
+         92% receive path, wake-up, read (request); 5.0% the server (request); \
          1.0% send path (request)."
     );
+    // Those of a sum were slow each in its own recording.
+    let of_sum = super::answer(&planted(1_000), true).to_string();
+    assert!(of_sum.contains(" 1 slow request of 1,000 took 100 µs: "), "{of_sum}");
+    let of_sum = super::answer(&planted(2_000), true).to_string();
+    assert!(of_sum.contains(" The 2 slow requests of 2,000 took "), "{of_sum}");
     let mut nothing = planted(2_000);
     nothing.requests = 0;
     assert_eq!(answer(&nothing), "No request was taken apart.");

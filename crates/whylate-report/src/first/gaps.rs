@@ -107,7 +107,8 @@ fn of_one(run: &Run, gaps: &GapSummary) -> Screen {
     }
     let second = selftest::inferred(run).or_else(|| rates(gaps));
     let tables = [table].into_iter().chain(second).collect();
-    Screen { answer, tables, more: vec![next(run, GAPS, &[gaps.cpu])], ..Screen::default() }
+    let notes = not_measured(run, &[gaps.cpu]).into_iter().collect();
+    Screen { answer, tables, notes, more: vec![next(run, GAPS, &[gaps.cpu])], ..Screen::default() }
 }
 
 /// Stalls per second of at least each length.
@@ -175,7 +176,26 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
     }
     let table = if all.len() > ALL { table.most(WORST) } else { table };
     let cpus: Vec<CpuId> = all.iter().map(|gaps| gaps.cpu).collect();
-    Screen { answer, tables: vec![table], more: vec![next(run, GAPS, &cpus)], ..Screen::default() }
+    let notes = not_measured(run, &cpus).into_iter().collect();
+    let more = vec![next(run, GAPS, &cpus)];
+    Screen { answer, tables: vec![table], notes, more, ..Screen::default() }
+}
+
+/// CPUs that were left out for whylate's own work, where nobody chose which are measured.
+fn not_measured(run: &Run, measured: &[CpuId]) -> Option<String> {
+    let chosen = |word: &String| word.starts_with("--cpu") || word.starts_with("--float");
+    if run.is_merged() || run.command_line.iter().any(chosen) {
+        return None;
+    }
+    let left: Vec<CpuId> =
+        run.host.cpus_online.iter().copied().filter(|cpu| !measured.contains(cpu)).collect();
+    let were = match left.len() {
+        0 => return None,
+        1 => "CPU",
+        _ => "CPUs",
+    };
+    let was = if left.len() == 1 { "was" } else { "were" };
+    Some(format!("{were} {} {was} not measured (--cpus all).", CpuList(&left)))
 }
 
 /// What tells more of why: the run's own command as root, or the settings of its CPUs. The path that sudo looks

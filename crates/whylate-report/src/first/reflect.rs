@@ -29,7 +29,8 @@ fn several(number: u64, one: &'static str, more: &'static str) -> Sentence {
 fn headline(of: &Reflected) -> Sentence {
     let clients = clients_seen(of);
     let from = (clients > 0).then(|| sentence![" from ", several(clients, "client", "clients")]);
-    let lasted = sentence![" in ", of.lasted];
+    // The requests may have come in a part of it.
+    let lasted = sentence![" in ", of.lasted, " of listening"];
     if of.answered == 0 {
         return match of.one_way {
             0 => sentence!["No measured request was answered", lasted, "."],

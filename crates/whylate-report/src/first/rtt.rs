@@ -7,16 +7,18 @@ use whylate_model::series::Series;
 use whylate_model::tail::{End, Tail};
 use whylate_model::warning::Warning;
 
-use super::layout::short;
-use super::{COMPARE, Screen, series};
+use super::layout::{COLUMNS, MORE, short};
+use super::{COMPARE, Screen, series, steps};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Sentence, Told, sentence};
 use crate::terminal::Style;
 use crate::trusted;
 
-/// What to do about a client that was late.
-const ON_TIME: &str = "--cpus CPU --sched fifo:50  may keep the client on time";
+/// What may help a client that was late.
+const ON_TIME: &str = "may keep the client on time";
+/// CPUs of which a client and whylate's own reflector leave none.
+const BOTH: usize = 2;
 
 /// Is it a recording of requests, or of messages that nobody answers?
 pub(super) fn is_it(run: &Run) -> bool {
@@ -85,9 +87,45 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
         flow.departures.process.verdict,
         ProcessVerdict::Disturbed | ProcessVerdict::Saturated
     );
-    let more = if is_late { ON_TIME } else { COMPARE };
-    let more = vec![more.to_owned()];
-    Screen { answer, tables, notes, answered, more_advises: is_late, more, ..Screen::default() }
+    let on_time = if is_late { on_time(run, flow) } else { None };
+    let more_advises = on_time.is_some();
+    let more = match on_time {
+        Some(said) => format!("{said}  {ON_TIME}"),
+        None => COMPARE.to_owned(),
+    };
+    let more = vec![more];
+    Screen { answer, tables, notes, answered, more_advises, more, ..Screen::default() }
+}
+
+/// The run's own command with what the client can have that it had not, or that option where the command has no room
+/// on a line; none where nothing is known to help, and of a recording that another command made. A real-time client
+/// that waits by spinning leaves nothing of its CPU: where the reflector has the only other one, no CPU is left for the
+/// rest of the machine.
+fn on_time(run: &Run, flow: &Flow) -> Option<String> {
+    if run.command_line.get(1).is_none_or(|word| word != "rtt") {
+        return None;
+    }
+    let of = |name: &str| name == "other end" || name.starts_with("other end of ");
+    let mut ends = run.settings.iter().filter(|(name, _)| of(name));
+    let is_own = ends.any(|(_, end)| end.to_string().starts_with("a reflector "));
+    let has = |option: &str| run.command_line.iter().any(|word| is_option(word, option));
+    let option = if is_own && run.host.cpus_online.len() <= BOTH {
+        // Who cannot hold a rate by looking all the time does so less by sleeping.
+        let is_saturated = flow.departures.process.verdict == ProcessVerdict::Saturated;
+        (!is_saturated && flow.way.wait != "block").then_some("--wait block")
+    } else {
+        (!has("--sched") && !has("--fifo")).then_some("--sched fifo:50")
+    }?;
+    let command = steps::again(&run.command_line, option).filter(|command| {
+        // What it is for is left out where only the command has room.
+        MORE.chars().count() + command.chars().count() <= COLUMNS
+    });
+    Some(command.unwrap_or_else(|| option.to_owned()))
+}
+
+/// Is a word of a command line this option, with its value or before it?
+fn is_option(word: &str, option: &str) -> bool {
+    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
 /// The reasons of trust that are about when requests of a flow left.

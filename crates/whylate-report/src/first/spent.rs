@@ -3,10 +3,11 @@
 use whylate_model::breakdown::{Breakdown, Composition, Part, PartShare};
 use whylate_model::run::Run;
 use whylate_model::series::Series;
+use whylate_model::trust::NO_REQUEST;
 
 use super::layout::{COLUMNS, LABEL, short};
 use super::{COMPARE, Screen, rtt, series};
-use crate::breakdown::QUIET;
+use crate::breakdown::{QUIET, slow};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
 use crate::spans::{Sentence, Told, sentence};
@@ -34,13 +35,9 @@ fn of(run: &Run) -> Option<&Breakdown> {
 
 pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let Some(of) = of(run) else { return Screen::default() };
-    let slow = of.slow.as_ref();
-    let slow = slow.filter(|slow| slow.composition.requests > 0).map(|slow| {
-        let (composition, from) = (&slow.composition, Cell::from(slow.from).said());
-        let percentile = series::name(slow.percent);
-        let more = largest(composition, 1).map(|parts| sentence![": ", parts]);
-        let took = sentence![mean(composition), " on average", more, "."].said();
-        format!("Slow requests (above the {percentile} of {from}) took {took}")
+    let slow = slow(of, run.is_merged()).map(|(slow, took)| {
+        let more = largest(slow, 1).map(|parts| sentence![": ", parts]);
+        sentence![took, more, "."].said()
     });
     let parts = match run.watched {
         Some(_) => parts(of),
@@ -49,11 +46,28 @@ pub(super) fn screen(run: &Run, style: Style) -> Screen {
     let tables: Vec<Table> = latency(run, of, style).into_iter().chain([parts]).collect();
     Screen {
         answer: answer(run, of),
-        notes: rtt::beyond(&tables).into_iter().chain(slow).collect(),
+        answered: (of.requests == 0).then(|| NO_REQUEST.to_owned()).into_iter().collect(),
+        notes: rtt::beyond(&tables).into_iter().chain(slow).chain(rate(run)).collect(),
         tables,
         more: vec![next(run, of)],
         ..Screen::default()
     }
+}
+
+/// How many requests came in a second to a process that was watched, and what of them is measured: its clients send
+/// as they like, and what comes before the request has arrived is theirs.
+fn rate(run: &Run) -> Option<String> {
+    let watched = run.watched.as_deref().filter(|_| !run.is_merged())?;
+    let (requests, lasted) = (watched.breakdown.requests, watched.lasted?);
+    if requests == 0 || lasted.0 == 0 {
+        return None;
+    }
+    let per_second = Value::Rate(requests as f64 * 1e9 / lasted.0 as f64);
+    let per_second = Sentence::unitless(Some(per_second)).said();
+    Some(format!(
+        "{per_second} requests/s, as the clients sent them; from arrival at this machine to the reply \
+         leaving it."
+    ))
 }
 
 /// The times that the answer is about: a client's, or those of the requests that were seen.

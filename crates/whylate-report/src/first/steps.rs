@@ -33,18 +33,36 @@ pub(super) fn with(command_line: &[String], options: &[(&str, &str)]) -> Vec<Str
     own.unwrap_or_else(|| told(""))
 }
 
+/// The command as it can be typed again with another value of an option, or with that option: the directory is another
+/// one each time. None where the command is not known.
+pub(super) fn again(command_line: &[String], option: &str) -> Option<String> {
+    let name = option.split(' ').next().unwrap_or(option);
+    let words = words(command_line, name)?;
+    (words.len() > 1).then(|| format!("{} {option}", words.join(" ")))
+}
+
 /// The words of a command as a shell takes them, without where its run went; none where they are not known.
 fn own(command_line: &[String]) -> Option<String> {
+    Some(words(command_line, "")?.join(" "))
+}
+
+/// The same, one by one, without this option, too.
+fn words(command_line: &[String], option: &str) -> Option<Vec<String>> {
     let mut words = command_line.iter();
     let mut told = vec![Printable(words.next()?.rsplit('/').next()?).to_string()];
     while let Some(word) = words.next() {
-        let name = word.split('=').next().unwrap_or(word);
-        if !OUT.contains(&name) {
+        let (name, value) = word.split_once('=').map_or((word.as_str(), false), |(of, _)| (of, true));
+        // The directory may stand behind its letter: `-orun`.
+        let is_short = name.starts_with("-o") && !name.starts_with("--") && name.len() > 2;
+        if is_short {
+            continue;
+        }
+        if !OUT.contains(&name) && (option.is_empty() || name != option) {
             told.push(for_a_shell(word));
-        } else if name == word {
-            // The directory is the next word.
+        } else if !value {
+            // The value is the next word.
             words.next();
         }
     }
-    Some(told.join(" "))
+    Some(told)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use whylate_model::trust::{Level, Reason, TOO_FEW_ROUNDS, Trust};
+use whylate_model::trust::{Level, NO_REQUEST, Reason, TOO_FEW_ROUNDS, Trust};
 use whylate_model::warning::Warning;
 
 use super::Screen;
 use super::layout::Fitting;
+use crate::render::{CUT, whole_numbers};
 
 /// Reasons that are told; the others are counted.
 const REASONS: usize = 2;
@@ -50,7 +51,7 @@ pub(super) fn others_once(
 }
 
 /// Words of each reason that no warning gave, and what to do about it.
-const WITHOUT_WARNING: [(&str, &str); 7] = [
+const WITHOUT_WARNING: [(&str, &str); 8] = [
     (
         "of the lost time has no kernel event",
         "For time with no kernel event look at the hypervisor's side, or run hwlatdetect.",
@@ -60,12 +61,13 @@ const WITHOUT_WARNING: [(&str, &str); 7] = [
     ("a quick run: ", "Leave --quick out."),
     ("the CPU was shared: ", "Give this machine CPUs of its own."),
     (TOO_FEW_ROUNDS, "Record more rounds (--rounds)."),
+    (NO_REQUEST, "Watch it while clients ask it, or another process."),
     (NONE_INJECTED, "Record it again as root, and let it end by itself."),
 ];
 
 /// Does it follow from another reason, about which something can be done? Where no CPU was left for whylate's own
 /// threads, they ran where requests were sent or answered.
-fn follows(what: &str, warnings: &[Warning]) -> bool {
+pub(super) fn follows(what: &str, warnings: &[Warning]) -> bool {
     let is_own = |of: &Warning| matches!(of, Warning::OwnThreadsInTheWay { .. });
     warnings.contains(&Warning::NoHousekeepingCpu)
         && warnings.iter().any(|of| is_own(of) && of.to_string() == what)
@@ -106,8 +108,14 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
     let is_advised = !(others && screen.more_advises);
     let mut above = trust.reasons.iter().filter(|reason| is_advised && is_above(reason));
     let above = above.find_map(|reason| known(&reason.what));
+    // Lesser reasons alone would stand there as what makes trust this poor: before them that is told again, or what to
+    // do about it.
+    let is_led = trust.reasons.iter().any(|of| !is_above(&of) && of.level == trust.level());
+    let is_repeated = others && !is_led && above.is_none();
+    let leads = |reason: &Reason| is_repeated && reason.level == trust.level();
     // With neither another reason nor advice there would be nothing to say.
-    let is_told = |reason: &&Reason| !is_above(reason) || !(others || above.is_some());
+    let is_told =
+        |reason: &&Reason| !is_above(reason) || leads(reason) || !(others || above.is_some());
     let reasons: Vec<&str> =
         trust.reasons.iter().filter(is_told).map(|reason| reason.what.as_str()).collect();
     let advice = above.or_else(|| reasons.iter().take(REASONS).find_map(|what| known(what)));
@@ -115,20 +123,20 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
     let said = |many: usize, advice: Option<(&str, &str)>| {
         let mut told: Vec<String> =
             reasons.iter().take(many).map(|what| (*what).to_owned()).collect();
-        let more = reasons.len() - told.len();
+        let rest = reasons.len() + screen.follow - told.len();
         // What to do stands behind its reason: at the end, or in brackets where something follows.
         let mut last = String::new();
         if let Some((what, advice)) = advice {
             match told.iter().position(|of| of == what) {
-                Some(at) if (at + 1 < told.len() || more > 0) && !advice.contains('(') => {
+                Some(at) if (at + 1 < told.len() || rest > 0) && !advice.contains('(') => {
                     told[at] = format!("{what} ({})", lower(advice.trim_end_matches('.')));
                 }
                 _ => last = format!(" {advice}"),
             }
         }
-        let more = if more > 0 { format!("; and {more} more: --full") } else { String::new() };
+        let more = if rest > 0 { format!("; and {rest} more: --full") } else { String::new() };
         let why = upper(&told.join("; "));
-        let text = match reasons.len() {
+        let text = match rest {
             _ if !why.is_empty() => format!("{level}. {why}{more}.{last}"),
             0 => format!("{level}.{last}"),
             1 => format!("{level}.{last} 1 more reason: --full."),
@@ -139,8 +147,6 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
     let usual = [(REASONS, advice), (REASONS, None), (1, advice), (1, None)];
     let with_advice = [(REASONS, advice), (1, advice), (0, advice), (1, None)];
     let alone = [(0, advice), (1, advice), (0, advice), (1, None)];
-    // Lesser reasons alone would stand there as what makes trust this poor.
-    let is_led = trust.reasons.iter().filter(is_told).any(|reason| reason.level == trust.level());
     let tries = match above {
         None => usual,
         Some(_) if is_led => with_advice,
@@ -149,7 +155,30 @@ pub(super) fn lines(trust: &Trust, screen: &Screen, fitting: &Fitting, most: usi
     let fits = tries.iter().map(|(reasons, advice)| said(*reasons, *advice));
     let fits = fits.into_iter().find(|lines| lines.len() <= most);
     let last = if reasons.is_empty() { advice } else { None };
-    fits.unwrap_or_else(|| fitting.cut(said(1, last), most))
+    fits.or_else(|| shortened(&reasons, screen.follow, level, fitting, most))
+        .unwrap_or_else(|| fitting.cut(said(1, last), most))
+}
+
+/// As much of the first reason as there is room for beside the number of the others.
+fn shortened(
+    reasons: &[&str],
+    follow: usize,
+    level: &str,
+    fitting: &Fitting,
+    most: usize,
+) -> Option<Vec<String>> {
+    let first = upper(reasons.first()?);
+    let more = match reasons.len() + follow - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more: --full."),
+    };
+    let ends = first.char_indices().filter(|(_, letter)| *letter == ' ').map(|(at, _)| at);
+    let ends: Vec<usize> = ends.collect();
+    ends.into_iter().rev().find_map(|end| {
+        let kept = whole_numbers(&first[..end], &first[end..]);
+        let lines = fitting.wrapped(&format!("{level}. {kept}{CUT}{more}"), LABEL);
+        (lines.len() <= most).then_some(lines)
+    })
 }
 
 /// The sentence without its capital letter, unless a name begins with it.

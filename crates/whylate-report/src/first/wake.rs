@@ -89,7 +89,8 @@ fn of_one(run: &Run, wake: &WakeSummary, style: Style) -> Screen {
         ));
     }
     let tables = [table].into_iter().chain(causes(run, wake)).collect();
-    Screen { answer, tables, notes, more: vec![NEXT.to_owned()], ..Screen::default() }
+    let more = if run.evidence.trace.is_none() { AS_ROOT } else { NEXT };
+    Screen { answer, tables, notes, more: vec![more.to_owned()], ..Screen::default() }
 }
 
 fn is_p99(percent: f64) -> bool {
@@ -97,6 +98,8 @@ fn is_p99(percent: f64) -> bool {
 }
 
 const NEXT: &str = "whylate wake --timers all  compares timers";
+/// Without the kernel's trace causes are not known.
+const AS_ROOT: &str = "sudo \"$(command -v whylate)\" wake  names the causes";
 
 fn main_causes(run: &Run, wake: &WakeSummary) -> Option<Sentence> {
     let large = wake.shares().into_iter().filter(|(_, share, _)| *share >= LEAST_SAID).take(2);

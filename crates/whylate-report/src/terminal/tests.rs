@@ -148,7 +148,7 @@ fn a_warning_of_another_run_has_the_id_of_its_process_in_whole_reports_alone() {
     let known = "! another whylate was running on this machine (process 11170)";
     assert!(whole.contains(known), "{whole}");
     assert_eq!(whole.matches("11170").count(), 1, "{whole}");
-    let place = crate::first::Place { directory: Path::new("RUN"), again: true };
+    let place = crate::first::Place { directory: Some(Path::new("RUN")), again: true };
     let screen = crate::first::first_screen(&run, place, Style::default()).unwrap();
     assert!(screen.contains("nother whylate was running") && !screen.contains("11170"), "{screen}");
 }

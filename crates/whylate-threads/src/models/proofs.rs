@@ -63,6 +63,7 @@ fn run(model: &str, length: u64, runs_at: fn(u64) -> u64) -> Ran {
         recording: Nanos(200).to_ticks(RATE),
         recording_with_switches: Nanos(800).to_ticks(RATE),
         stop_at: TicksDelta(u64::MAX),
+        begin: Ticks(0),
         end: MockTime::ticks_at(term.end),
     };
     let (gaps, mut gaps_out) = ring::ring_of(1 << 12);

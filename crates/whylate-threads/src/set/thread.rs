@@ -95,6 +95,7 @@ impl<C: Counter> Task<C> {
             recording: limits.recording,
             recording_with_switches: limits.recording_with_switches,
             stop_at: TicksDelta(u64::MAX),
+            begin: Ticks(0),
             end: Ticks(counter.read().0.saturating_add(left.0)),
         };
         let recorder =

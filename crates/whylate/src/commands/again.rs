@@ -9,11 +9,10 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail};
 use whylate_model::identity::Component;
 use whylate_model::output;
-use whylate_report::Place;
 use whylate_report::merge::{Merged, Request, merge};
 use whylate_sys::process;
 
-use super::{Exit, finish};
+use super::{Exit, finish, stored};
 use crate::cli::Common;
 use crate::out::say;
 use crate::stopping::Stopping;
@@ -66,7 +65,7 @@ pub(super) fn several(runs: u32, common: &Common, stopping: &Stopping) -> Result
     for sentence in &left_out {
         say!("left out: {sentence}");
     }
-    let place = Place { directory: &into, again: false };
+    let place = stored::place(&into);
     let printed = super::print(&run, None, place, common.into());
     finish(&run, &into, printed, false)
 }

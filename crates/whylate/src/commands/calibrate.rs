@@ -11,10 +11,9 @@ use whylate_record::calibrate::planted::Plant;
 use whylate_record::calibrate::{Request, is_poor, kept, record, refusal};
 use whylate_record::progress::Progress;
 use whylate_record::rtt::backends::Backend;
-use whylate_report::Place;
 
 use super::gaps::one_cpu;
-use super::{Exit, Form, finish, print};
+use super::{Exit, Form, finish, print, stored};
 use crate::cli::{Calibrate, MetricStatistic, MetricUnit};
 use crate::failure;
 use crate::out::say;
@@ -67,7 +66,7 @@ pub(super) fn run(options: &Calibrate) -> Result<Exit> {
         return Ok(Exit::Abandoned);
     }
     let Calibrate { format, percentiles, full, .. } = *options;
-    let place = Place { directory: &path, again: false };
+    let place = stored::place(&path);
     let printed = print(run, None, place, Form { format, percentiles, full });
     finish(run, &path, printed, false)
 }

@@ -11,15 +11,15 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_record::set::{Request, record};
 use whylate_record::storage;
+use whylate_report::Traced;
 use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::hourglass::Output;
-use whylate_report::{Place, Traced};
 use whylate_rta::hourglass::{self, Hourglass as Line};
 use whylate_sys::affinity;
 
 use super::gaps::{CPUS, here};
 use super::threads::not_understood;
-use super::{Exit, Form, finish, print};
+use super::{Exit, Form, finish, print, stored};
 use crate::cli::{Format, Hourglass};
 use crate::failure;
 use crate::out::{self, say};
@@ -68,19 +68,28 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
         hz: run.clock.hz,
         raw: cycles,
     };
-    keep(&output, &path.join(LINES))?;
     let directory = RunDir::open(&path)?;
-    // With its digest, as all that is kept of a run.
-    let mut whole = run.clone();
-    whole.captures.extend(directory.captured(LINES));
-    directory.write_run(&whole)?;
+    let lines = keep(&output, &path.join(LINES)).and_then(|()| {
+        // With its digest, as all that is kept of a run.
+        let mut whole = run.clone();
+        whole.captures.extend(directory.captured(LINES));
+        Ok(directory.write_run(&whole)?)
+    });
+    if let Err(error) = &lines {
+        say!("{error:#}");
+    }
     if !raw {
         let recorded = OnDisk::read(&directory, run, None);
         let traced = recorded.as_ref().map(|recorded| Traced { recorded, trace: false });
-        let place = Place { directory: &path, again: false };
+        let place = stored::place(&path);
         let form = Form { format: Format::Text, percentiles: None, full: false };
         let printed = print(run, traced, place, form);
-        say!("The lines of the paper are in {} (--raw prints them)", path.join(LINES).display());
+        if lines.is_ok() {
+            say!(
+                "The lines of the paper are in {} (--raw prints them)",
+                path.join(LINES).display()
+            );
+        }
         return finish(run, &path, printed, false);
     }
     let printed = out::with(|out| {
@@ -92,7 +101,9 @@ pub(super) fn run(options: &Hourglass) -> Result<Exit> {
         say!("{warning}");
     }
     // Standard output is the execution trace's alone.
-    say!("Run directory: {}", path.display());
+    if stored::place(&path).directory.is_some() {
+        say!("Run directory: {}", path.display());
+    }
     finish(run, &path, printed, false)
 }
 

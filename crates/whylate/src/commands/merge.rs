@@ -1,10 +1,9 @@
 //! `whylate merge`.
 
 use anyhow::Result;
-use whylate_report::Place;
 use whylate_report::merge::{Request, merge};
 
-use super::{Exit, Form, finish};
+use super::{Exit, Form, finish, stored};
 use crate::cli::Merge;
 use crate::out::say;
 
@@ -23,7 +22,7 @@ pub(super) fn run(options: &Merge) -> Result<Exit> {
         say!("left out: {sentence}");
     }
     let Merge { format, percentiles, full, .. } = *options;
-    let place = Place { directory: &options.output, again: false };
+    let place = stored::place(&options.output);
     let printed = super::print(&merged.run, None, place, Form { format, percentiles, full });
     finish(&merged.run, &options.output, printed, false)
 }

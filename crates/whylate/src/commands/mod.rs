@@ -21,6 +21,7 @@ mod rtt;
 mod rtt_backends;
 mod service;
 mod shell;
+mod stored;
 mod switch_cost;
 mod switch_runner;
 mod text_and_json;
@@ -31,7 +32,7 @@ mod watch;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::ArgMatches;
 use serde::Serialize;
 use whylate_host::last_run;
@@ -45,6 +46,7 @@ use whylate_record::{Recorded, progress::Progress};
 use whylate_report::execution::recorded::Recorded as OnDisk;
 use whylate_report::{Letters, Percentiles, Place, Style, Traced};
 
+use self::stored::Stored;
 use crate::cli::{Cli, Command, Common, Format};
 use crate::out::{self, say};
 use crate::parse::SHORTEST;
@@ -183,8 +185,7 @@ fn conclude(
     let directory = RunDir::open(path);
     let traced = directory.as_ref().ok().and_then(|of| OnDisk::read(of, &recorded.run, None));
     let traced = traced.as_ref().map(|recorded| Traced { recorded, trace: false });
-    let place = Place { directory: path, again: false };
-    let printed = print(&recorded.run, traced, place, common.into());
+    let printed = print(&recorded.run, traced, stored::place(path), common.into());
     finish(&recorded.run, path, printed, false)
 }
 
@@ -194,14 +195,23 @@ fn say_where(path: &Path) -> Result<()> {
 
 /// Says where a run is stored that was printed, or could not be, makes its page, and judges it.
 fn finish(run: &Run, path: &Path, printed: Result<()>, is_to_be_said: bool) -> Result<Exit> {
+    let stored = Stored::of(run, path);
+    let is_to_be_said = is_to_be_said && stored != Stored::Nothing;
     let printed = printed.and_then(|()| if is_to_be_said { say_where(path) } else { Ok(()) });
-    // The run is stored: without its page it is as good as before.
+    // Where the run is stored it is as good without its page as before.
     let page = RunDir::open(path).map_err(Into::into);
     if let Err(error) = page.and_then(|of| whylate_report::html::write(&of, run)) {
-        say!("{error}");
+        say!("{}", stored.without_page(error));
     }
-    let stored = || format!("the run is complete in {0}: `whylate report {0}`", path.display());
-    printed.with_context(stored)?;
+    let whole = || format!("the run is complete in {0}: `whylate report {0}`", path.display());
+    match (stored, stored.told(run)) {
+        (Stored::Nothing, Some(told)) => return printed.and(Err(anyhow!(told))),
+        (Stored::UpToCheckpoint, Some(told)) => {
+            say!("{told}");
+            printed?;
+        }
+        _ => printed.with_context(whole)?,
+    }
     Ok(exit(run))
 }
 
@@ -232,7 +242,7 @@ fn print(run: &Run, traced: Option<Traced>, place: Place, form: Form) -> Result<
                 return out::print(screen);
             }
             out::print(whylate_report::render_with(run, traced, style))?;
-            if place.again { Ok(()) } else { say_where(place.directory) }
+            place.directory.filter(|_| !place.again).map_or(Ok(()), say_where)
         }
         Format::Json => {
             let printed = Printed { run, trust: Trust::of(run).into() };

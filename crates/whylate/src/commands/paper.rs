@@ -69,7 +69,7 @@ pub(super) fn run(options: &Paper) -> Result<Exit> {
         return Ok(Exit::Abandoned);
     }
     let parts = Parts::read(&path, &repeated);
-    let place = Place { directory: &path, again: false };
+    let place = Place { directory: Some(&path), again: false };
     let printed = print(&repeated, &parts, place, options.format, options.full);
     match paper::write(&path, &repeated) {
         Ok(page) => say!("Page: {}", page.display()),

@@ -40,7 +40,7 @@ pub(super) fn run(options: &Report) -> Result<Exit> {
             let Report { format, percentiles, .. } = *options;
             // What is drawn belongs to the whole report.
             let form = Form { format, percentiles, full: options.full || trace };
-            super::print(&run, traced, Place { directory: &options.run, again: true }, form)?;
+            super::print(&run, traced, Place { directory: Some(&options.run), again: true }, form)?;
         }
         Some(file) if file.as_os_str() == "-" => {
             let page = html::render(&directory, &run);
@@ -61,7 +61,7 @@ fn of_paper(options: &Report, repeated: &Paper) -> Result<Exit> {
     match &options.html {
         None => {
             let Report { format, full, .. } = *options;
-            let place = Place { directory: &options.run, again: true };
+            let place = Place { directory: Some(&options.run), again: true };
             super::paper::print(repeated, &parts, place, format, full)?;
         }
         Some(file) if file.as_os_str() == "-" => {

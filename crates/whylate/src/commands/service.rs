@@ -9,9 +9,9 @@ use whylate_host::last_run;
 use whylate_model::directory::RunDir;
 use whylate_model::run::Run;
 use whylate_record::{Asked, RecordError, Recorded};
-use whylate_report::{Account, Place, first_of_account, full_of_account};
+use whylate_report::{Account, first_of_account, full_of_account};
 
-use super::{Exit, finish};
+use super::{Exit, finish, stored};
 use crate::cli::Findings;
 use crate::out::{self, say};
 use crate::progress::Shown;
@@ -53,7 +53,7 @@ impl Keeping<'_> {
             return Ok(Exit::Abandoned);
         }
         let run = &recorded.run;
-        let place = Place { directory: &path, again: false };
+        let place = stored::place(&path);
         let is_text = self.format == Findings::Text;
         let first = (is_text && !self.full)
             .then(|| whylate_report::first_screen(run, place, super::style()));

@@ -173,7 +173,11 @@ fn each_row_of_a_check_up_whose_sample_does_not_bound_p99_limits_trust() {
         ("udp-other-core", 9_210, "UDP, other CPU"),
         ("delta-cpu1", 6_500_352, "clock reading, CPU 1"),
     ] {
-        let what = format!("{n} samples of {label} do not bound p99");
+        let series = clean.series.iter().find(|series| series.name == name);
+        let n_eff = series.unwrap().quantiles.iter().find(|of| of.percent > 98.9).unwrap().n_eff;
+        let alone = format!(", as many as {n_eff:.0} independent ones,");
+        let alone = if n_eff < f64::from(n) / 2.0 { alone } else { String::new() };
+        let what = format!("{n} samples of {label}{alone} do not bound p99");
         for (value, high) in [(none, none), (some, none), (none, some)] {
             let mut run = clean.clone();
             show(&mut run, name, value, high);
@@ -240,4 +244,25 @@ fn a_box_of_whose_own_time_nothing_is_known_limits_trust() {
         });
     });
     assert_eq!(captured, []);
+}
+
+#[test]
+fn percentiles_of_a_watch_have_no_interval_and_that_limits_their_trust() {
+    let mut run = clean(include_str!("../../../../../tests/runs/watch/run.json"));
+    let limited = |run: &Run| -> Vec<String> {
+        let reasons = Trust::of(run).reasons.into_iter();
+        reasons.filter(|of| of.level == Level::Limited).map(|of| of.what).collect()
+    };
+    assert_eq!(limited(&run), [NO_INTERVAL]);
+    let name = run.watched.as_ref().unwrap().breakdown.series.clone().unwrap();
+    let at = |run: &mut Run| {
+        let series = run.series.iter().position(|series| series.name == name).unwrap();
+        let of = &run.series[series].quantiles;
+        (series, of.iter().position(|of| (of.percent - HEADLINE).abs() < 1e-9).unwrap())
+    };
+    let (series, p99) = at(&mut run);
+    run.series[series].quantiles[p99].high = run.series[series].max;
+    assert_eq!(limited(&run), Vec::<String>::new());
+    run.series[series].quantiles[p99].value = None;
+    assert_eq!(limited(&run), [format!("{} requests do not bound p99", run.series[series].n)]);
 }

@@ -160,3 +160,15 @@ fn for_whom_nobody_asked_anything_nothing_is_an_answer() {
         assert!(!nothing(&run), "{name}");
     }
 }
+
+#[test]
+fn a_watch_that_saw_no_request_is_poor_once_it_has_ended() {
+    let mut run = clean(include_str!("../../../../../tests/runs/watch/run.json"));
+    assert_eq!(poor(&run), Vec::<String>::new());
+    let watched = run.watched.as_mut().unwrap();
+    (watched.breakdown.requests, watched.breakdown.series) = (0, None);
+    run.series.clear();
+    assert_eq!(poor(&run), [NO_REQUEST]);
+    run.state = RunState::Running;
+    assert_eq!(poor(&run), Vec::<String>::new(), "it goes on");
+}

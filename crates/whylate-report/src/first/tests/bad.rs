@@ -77,7 +77,7 @@ fn read(value: &Value) -> Option<Run> {
 
 /// The first screen, where there is one.
 fn screen(run: &Run, style: Style) -> Option<String> {
-    first_screen(run, Place { directory: Path::new("RUN"), again: true }, style)
+    first_screen(run, Place { directory: Some(Path::new("RUN")), again: true }, style)
 }
 
 /// A kept run, and those of its words that may be any.

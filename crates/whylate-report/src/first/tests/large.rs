@@ -329,7 +329,7 @@ fn one_sample_has_a_maximum_and_no_percentile() {
 
 #[test]
 fn a_kind_of_which_nothing_was_measured_is_printed_whole_or_says_so() {
-    let place = super::Place { directory: std::path::Path::new("RUN"), again: true };
+    let place = super::Place { directory: Some(std::path::Path::new("RUN")), again: true };
     for kind in ["wake", "rtt", "threads"] {
         let mut run = kept(kind).1;
         run.series.clear();

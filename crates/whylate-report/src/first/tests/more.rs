@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use whylate_model::Nanos;
+use whylate_model::flow::ProcessVerdict;
 use whylate_model::prediction::{GIVEN, PredictedOverheads};
 use whylate_model::run::Run;
+use whylate_model::{CpuId, Nanos};
 
 use super::super::{COMPARE, DIRECTORY, Place, Screen, for_a_shell, layout, of, placed};
-use super::{assert_fits, style};
+use super::{assert_fits, made_by, style};
 use crate::kept::{kept, kinds};
 use crate::render::columns;
 use crate::terminal::Style;
@@ -25,7 +26,7 @@ const OTHERS: [&str; 4] = [
 const LINE: usize = 80;
 
 fn place(directory: &str) -> Place<'_> {
-    Place { directory: Path::new(directory), again: true }
+    Place { directory: Some(Path::new(directory)), again: true }
 }
 
 /// Each of a screen's commands stands on it, and so does its page; no line is wider than a terminal.
@@ -250,4 +251,54 @@ fn no_next_step_of_a_kept_run_has_dots_for_the_words_of_a_command() {
         let more = screen.split_once("\nMore:").map_or("", |(_, more)| more);
         assert!(!more.contains(" ... ") && !more.contains(" ...  "), "{kind}: {screen}");
     }
+}
+
+/// A client that was late, by this command, beside a reflector of whylate's own or another, on so many CPUs.
+fn late(command: &str, own: bool, cpus: u32) -> Run {
+    let mut run = made_by(command, kept("slow").1);
+    run.flows[0].departures.process.verdict = ProcessVerdict::Disturbed;
+    let words = if own { "a reflector over loopback" } else { "192.0.2.7:4021" };
+    run.settings.insert("other end".to_owned(), words.into());
+    run.host.cpus_online = (0..cpus).map(CpuId).collect();
+    run
+}
+
+#[test]
+fn a_client_that_was_late_is_told_its_own_command_with_what_may_help() {
+    let said = |run: &Run| {
+        let screen = super::shown(run, style());
+        assert_fits(&screen);
+        let more = screen.split("\nMore:  ").nth(1).unwrap_or_default().to_owned();
+        let is_advised = more.contains("--sched") || more.contains("--wait");
+        assert_eq!(is_advised, !more.contains("compare"), "{more}");
+        more
+    };
+    let on_time = "  may keep the client on time\n";
+    let four = late("/usr/bin/whylate rtt -o a --seed 1", true, 4);
+    let command = "\n       whylate rtt --seed 1 --sched fifo:50";
+    assert!(said(&four).contains(&format!("{command}{on_time}")), "{}", said(&four));
+    for given in ["--sched fifo:20", "--sched=fifo:20", "--fifo"] {
+        let run = late(&format!("whylate rtt {given} --rate 2kpps"), true, 4);
+        assert!(!said(&run).contains("whylate rtt"), "{}", said(&run));
+    }
+    // Two CPUs are the client's and the reflector's: one that never sleeps at a real-time priority helps neither.
+    let mut two = late("whylate rtt --wait spin --rate 2kpps --output=a", true, 2);
+    let command = "\n       whylate rtt --rate 2kpps --wait block";
+    assert!(said(&two).contains(&format!("{command}{on_time}")), "{}", said(&two));
+    let mut saturated = two.clone();
+    saturated.flows[0].departures.process.verdict = ProcessVerdict::Saturated;
+    assert!(!said(&saturated).contains("--wait"), "{}", said(&saturated));
+    two.flows[0].way.wait = "block".to_owned();
+    assert!(!said(&two).contains("whylate rtt"), "{}", said(&two));
+    let other = late("whylate rtt 192.0.2.7:4021", false, 2);
+    assert!(said(&other).contains("rtt 192.0.2.7:4021 --sched fifo:50"), "{}", said(&other));
+}
+
+#[test]
+fn a_command_without_room_on_a_line_is_told_by_the_option_alone() {
+    let long = format!("whylate rtt --flow '{}'", "rate=1kpps ".repeat(8));
+    let screen = super::shown(&late(&long, true, 4), style());
+    assert_fits(&screen);
+    let told = "\n       --sched fifo:50  may keep the client on time\n";
+    assert!(screen.contains(told) && !screen.contains("--flow 'rate"), "{screen}");
 }

@@ -1,8 +1,10 @@
 //! Each reason is told once: no two sentences of a screen say the same, in whatever words.
 
-use whylate_model::run::Run;
+use whylate_model::flow::ProcessVerdict;
+use whylate_model::run::{Run, Verdict};
 use whylate_model::trust::Trust;
 use whylate_model::warning::Warning;
+use whylate_model::{CpuId, Nanos};
 
 use super::{shown, style};
 use crate::kept::{kept, kinds};
@@ -176,8 +178,45 @@ fn own_threads_that_had_no_cpu_are_one_reason_about_which_something_can_be_done(
     assert!(!screen.contains(own) && screen.contains(none), "{screen}");
     let whole = crate::render(&run, crate::Style::default());
     assert!(whole.contains("whylate's own threads ran on"), "{whole}");
+    // What is told there is counted here, but for what the answer says.
+    let told_there = Trust::of(&run).reasons.len() - 1;
+    assert!(screen.contains("The client fell behind"), "planted: {screen}");
+    let here = screen.split_once("Trust: ").unwrap().1.split_once(" More:").unwrap().0;
+    let counted: usize = here
+        .split_once("; and ")
+        .map_or(0, |(_, rest)| rest.split(' ').next().unwrap().parse().unwrap());
+    assert_eq!(
+        here.split_once("; and ").unwrap().0.split("; ").count() + counted,
+        told_there,
+        "{here}"
+    );
     // By itself each is told.
     run.warnings.retain(|of| *of != Warning::NoHousekeepingCpu);
     let screen = told(&run);
     assert!(screen.contains(own) && !screen.contains(none), "{screen}");
+}
+
+/// Of a client that sent less than was asked the answer says so, and lesser reasons are no reasons for poor trust.
+#[test]
+fn what_made_trust_poor_is_told_before_lesser_reasons_also_where_the_answer_says_it() {
+    let mut run = kept("rtt").1;
+    run.flows[0].departures.process.verdict = ProcessVerdict::Saturated;
+    // The step below advises.
+    run.host.cpus_online = (0..4).map(CpuId).collect();
+    // It sent in time what it sent.
+    for series in run.series.iter_mut().filter(|of| of.name.contains("lateness")) {
+        series.quantiles.iter_mut().for_each(|of| of.value = Some(Nanos(1)));
+    }
+    let (flow, warnings) = (run.flows[0].name.clone(), &mut run.warnings);
+    let how = "saturated: 90% of the intended requests left in the measured time".to_owned();
+    let saturated = Warning::DeparturesDisturbed { flow, how };
+    run.verdict = Verdict::Untrustworthy { reasons: vec![saturated.to_string()] };
+    warnings.push(saturated);
+    warnings.push(Warning::NoHousekeepingCpu);
+    let poor = Trust::of(&run).poor();
+    let screen = shown(&run, style());
+    let trust = screen.split_once("Trust: ").unwrap().1.split_whitespace().collect::<Vec<_>>();
+    let trust = trust.join(" ");
+    let first = poor.first().map(|reason| reason.split(' ').take(2).collect::<Vec<_>>().join(" "));
+    assert!(trust.starts_with(&format!("poor. {}", first.unwrap())), "{poor:?} {screen}");
 }

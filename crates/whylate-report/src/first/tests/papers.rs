@@ -92,7 +92,12 @@ fn shown(paper: &Paper, reasons: &[&str], style: Style) -> String {
     let limited = |what: &&str| Reason { level: Level::Limited, what: (*what).to_owned() };
     let trust = Trust { reasons: reasons.iter().map(limited).collect() };
     let parts = Parts { trust, began_ns: Some(1_795_000_000_000_000_000) };
-    first_screen_of_paper(paper, &parts, Place { directory: Path::new("RUN"), again: true }, style)
+    first_screen_of_paper(
+        paper,
+        &parts,
+        Place { directory: Some(Path::new("RUN")), again: true },
+        style,
+    )
 }
 
 #[test]
@@ -200,7 +205,7 @@ fn a_paper_of_which_nothing_was_measured_says_so() {
     paper.scenarios[0].notes.push("not done: no network".to_owned());
     let parts = Parts::read(Path::new(RUNS), &paper);
     assert_eq!(parts.trust.level(), Level::Poor);
-    let place = Place { directory: Path::new("RUN"), again: false };
+    let place = Place { directory: Some(Path::new("RUN")), again: false };
     let screen = first_screen_of_paper(&paper, &parts, place, style());
     assert_fits(&screen);
     assert!(screen.starts_with("No figure of the paper was measured.\n"), "{screen}");

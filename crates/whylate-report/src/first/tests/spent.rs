@@ -1,6 +1,7 @@
 //! First screens of requests that were taken apart.
 
-use whylate_model::breakdown::{Part, PartShare, Point, Station};
+use whylate_model::Nanos;
+use whylate_model::breakdown::{Breakdown, Part, PartShare, Point, Station};
 use whylate_model::run::Run;
 
 use super::super::spent::label;
@@ -31,6 +32,34 @@ fn a_process_that_was_watched_is_told_with_the_parts_that_took_most() {
     let mut of = planted(2_000);
     (of.slow, of.all.parts) = (None, Vec::new());
     assert!(screen(&watching(of)).contains("None of them was taken apart."));
+}
+
+/// The percentile above which slow requests lie may be withheld: it stands in no sentence, and one is no several.
+#[test]
+fn slow_requests_are_told_by_their_number_and_their_own_times() {
+    let mut of = planted(2_000);
+    let told = |of: &Breakdown| screen(&watching(of.clone())).replace('\n', " ");
+    let several = "The 2 slowest requests of 2,000 took 90 µs or more, 100 µs on average: 92% is";
+    assert!(told(&of).contains(several), "{}", told(&of));
+    of.slow.as_mut().unwrap().composition.requests = 1;
+    let one = "The slowest request of 2,000 took 100 µs: 92% is";
+    assert!(told(&of).contains(one), "{}", told(&of));
+    assert!(!told(&of).contains("p99.9"), "{}", told(&of));
+    of.slow.as_mut().unwrap().composition.requests = 0;
+    assert!(!told(&of).contains("slowest request"), "{}", told(&of));
+}
+
+#[test]
+fn a_process_that_was_watched_is_told_how_often_its_clients_asked_and_from_where_to_where() {
+    let mut run = watching(planted(2_000));
+    let rate = "requests/s, as the clients sent them; from arrival at this machine to the reply leaving it.";
+    let told = |run: &Run| screen(run).replace('\n', " ");
+    run.watched.as_mut().unwrap().lasted = None;
+    assert!(!told(&run).contains("requests/s"), "older runs do not know it: {}", told(&run));
+    run.watched.as_mut().unwrap().lasted = Some(Nanos(4_000_000_000));
+    assert!(told(&run).contains(&format!("500 {rate}")), "{}", told(&run));
+    run.watched.as_mut().unwrap().lasted = Some(Nanos(0));
+    assert!(!told(&run).contains("requests/s"), "{}", told(&run));
 }
 
 #[test]
@@ -79,7 +108,7 @@ fn a_flow_that_was_taken_apart_keeps_its_answer_and_has_the_parts_below() {
 }
 
 #[test]
-fn a_process_that_nobody_asked_is_told_so_with_what_to_do_and_nothing_limits_its_trust() {
+fn a_process_that_nobody_asked_is_told_so_with_what_to_do_and_its_trust_is_poor() {
     let mut of = planted(0);
     (of.requests, of.slow, of.all.parts) = (0, None, Vec::new());
     let mut run = watching(of);
@@ -90,7 +119,7 @@ fn a_process_that_nobody_asked_is_told_so_with_what_to_do_and_nothing_limits_its
     for said in [
         "No request of ser\\u{1b}ver was seen.\n",
         "None of its threads read a message and sent one after it meanwhile.\n",
-        "Trust: good.\n",
+        "Trust: poor. Watch it while clients ask it, or another process.\n",
         "whylate watch 7000 --duration 1m  while clients ask it",
     ] {
         assert!(screen.contains(said), "{said}: {screen}");

@@ -7,7 +7,7 @@ use whylate_model::series::Series;
 use whylate_model::tail::{End, Tail};
 use whylate_model::warning::Warning;
 
-use super::layout::{COLUMNS, MORE, short};
+use super::layout::short;
 use super::{COMPARE, Screen, series, steps};
 use crate::doc::Table;
 use crate::numbers::{Cell, Value};
@@ -116,10 +116,8 @@ fn on_time(run: &Run, flow: &Flow) -> Option<String> {
     } else {
         (!has("--sched") && !has("--fifo")).then_some("--sched fifo:50")
     }?;
-    let command = steps::again(&run.command_line, option).filter(|command| {
-        // What it is for is left out where only the command has room.
-        MORE.chars().count() + command.chars().count() <= COLUMNS
-    });
+    // What it is for is left out where only the command has room.
+    let command = steps::again(&run.command_line, option).filter(|command| steps::fits(command));
     Some(command.unwrap_or_else(|| option.to_owned()))
 }
 

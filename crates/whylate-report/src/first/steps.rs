@@ -51,7 +51,8 @@ fn words(command_line: &[String], option: &str) -> Option<Vec<String>> {
     let mut words = command_line.iter();
     let mut told = vec![Printable(words.next()?.rsplit('/').next()?).to_string()];
     while let Some(word) = words.next() {
-        let (name, value) = word.split_once('=').map_or((word.as_str(), false), |(of, _)| (of, true));
+        let (name, value) =
+            word.split_once('=').map_or((word.as_str(), false), |(of, _)| (of, true));
         // The directory may stand behind its letter: `-orun`.
         let is_short = name.starts_with("-o") && !name.starts_with("--") && name.len() > 2;
         if is_short {

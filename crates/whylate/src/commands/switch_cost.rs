@@ -105,8 +105,8 @@ mod tests {
             Command::SwitchCost(options) => how_long(&request(&options).unwrap()),
             _ => String::new(),
         };
-        let direct = "direct cost: 24s (6 kinds of switches, 4s each)";
-        let caches = "cost through the caches: 8s or more for each working set";
+        let direct = "direct cost: 24.0s (6 kinds of switches, 4.00s each)";
+        let caches = "cost through the caches: 8.00s or more for each working set";
         assert_eq!(told("switch-cost"), format!("{direct}; {caches}"));
         assert_eq!(told("switch-cost --direct"), direct);
         assert_eq!(told("switch-cost --indirect"), caches);

@@ -9,7 +9,7 @@ use whylate_model::paper::PAPER_FILE;
 use whylate_model::run::FORMAT_VERSION;
 
 use crate::directories;
-use crate::program::{self, said, whylate};
+use crate::program::{self, as_used, said, whylate};
 
 fn flat(output: &Output) -> String {
     // One space for each line break: where lines break is not what is judged here.
@@ -33,7 +33,7 @@ fn has_the_form(text: &str) {
 /// Runs in an empty directory, which must stay empty.
 fn refused(words: &[&str], status: i32, wanted: &[&str]) {
     let home = tempfile::tempdir().unwrap();
-    let output = whylate(words).current_dir(home.path()).output().unwrap();
+    let output = as_used(words).current_dir(home.path()).output().unwrap();
     let text = flat(&output);
     assert_eq!(output.status.code(), Some(status), "{words:?}: {text}");
     has_the_form(&String::from_utf8_lossy(&output.stderr));

@@ -42,7 +42,7 @@ const RECORDINGS_IN_A_ROW: u32 = 16;
 /// Counters of one measuring thread, written by it alone, readable by all.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// First reading of the loop, or the end of its wait for the start where a gap lasted beyond that; zero before.
+    /// First reading of the loop, or the begin of the measurement where a gap lasted beyond that; zero before.
     pub start: AtomicU64,
     /// Latest reading at the end of a block.
     pub now: AtomicU64,
@@ -237,12 +237,17 @@ impl<'a> Recorder<'a> {
             return;
         }
         let gap = self.without_evidence(kind, start, end);
+        self.keep(&gap);
+    }
+
+    /// Stores a gap behind which the thread goes on at once.
+    fn keep(&mut self, gap: &Gap) {
         let kept = self.ring.has_room();
         if kept {
-            self.ring.store(&gap);
-            self.ring.publish(end);
+            self.ring.store(gap);
+            self.ring.publish(gap.end);
         }
-        self.account(&gap, end, kept);
+        self.account(gap, gap.end, kept);
     }
 
     /// Ticks that the thread did not have so far, waits included.
@@ -290,12 +295,7 @@ impl<'a> Recorder<'a> {
         gap.cpu_after = counter.cpu();
         let rseq = if self.rseq.is_some() { RseqWord::Cleared } else { RseqWord::Unarmed };
         gap.evidence = Evidence { rseq, involuntary_switches: Some(1), ..gap.evidence };
-        let kept = self.ring.has_room();
-        if kept {
-            self.ring.store(&gap);
-            self.ring.publish(now);
-        }
-        self.account(&gap, now, kept);
+        self.keep(&gap);
     }
 
     /// What follows is the measurement that [`Recorder::settles`] ran towards.

@@ -241,8 +241,8 @@ impl Session {
             self.batch.clear();
             thread.consumer.drain(&mut self.batch);
             if let Some(begin) = self.begin {
-                self.batch.retain(|gap| gap.end > begin);
-                self.batch.iter_mut().for_each(|gap| gap.start = gap.start.max(begin));
+                let first = Ticks(thread.shared.live.start.load(Ordering::Relaxed));
+                only_measured(&mut self.batch, begin, first);
                 take(index, &self.batch);
             }
         }
@@ -285,6 +285,14 @@ impl Session {
         }
         result
     }
+}
+
+/// Leaves out what came before the begin, and cuts there what lasted beyond it. A thread that was stopped before it
+/// measures a block from its first reading on, which is zero where it has not come to that.
+fn only_measured(gaps: &mut Vec<Gap>, begin: Ticks, first: Ticks) {
+    let begin = if first.0 == 0 { begin } else { begin.min(first) };
+    gaps.retain(|gap| gap.end > begin);
+    gaps.iter_mut().for_each(|gap| gap.start = gap.start.max(begin));
 }
 
 impl Drop for Session {
@@ -372,4 +380,36 @@ fn warmed_up(
 #[must_use]
 pub fn measures(placement: &Placement, cpu: CpuId) -> bool {
     placement.cpus().contains(&cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use whylate_model::gap::{Evidence, GapKind};
+
+    use super::*;
+
+    #[test]
+    fn gaps_are_measured_from_the_begin_or_from_the_first_reading_of_a_thread_stopped_before_it() {
+        let gap = |start: u64, end: u64| Gap {
+            start: Ticks(start),
+            end: Ticks(end),
+            resumed: Ticks(end),
+            cpu_before: CpuId(0),
+            cpu_after: CpuId(0),
+            kind: GapKind::Interruption,
+            evidence: Evidence::default(),
+        };
+        let left = |first: u64| {
+            let mut gaps = vec![gap(10, 20), gap(30, 45), gap(90, 130), gap(140, 150)];
+            only_measured(&mut gaps, Ticks(100), Ticks(first));
+            gaps.iter().map(|gap| (gap.start.0, gap.end.0)).collect::<Vec<_>>()
+        };
+        let usual = [(100, 130), (140, 150)];
+        assert_eq!(
+            (left(0), left(100), left(135)),
+            (usual.to_vec(), usual.to_vec(), usual.to_vec())
+        );
+        // Its counters have them all, and so must the records.
+        assert_eq!(left(25), [(30, 45), (90, 130), (140, 150)]);
+    }
 }

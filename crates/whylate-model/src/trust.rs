@@ -439,7 +439,8 @@ fn too_few(run: &Run, trust: &mut Trust) {
             // Of samples that come in bursts few stand for themselves.
             let alone = at.map(|of| of.n_eff).filter(|n_eff| *n_eff < 0.5 * series.n as f64);
             let alone = alone.map_or_else(String::new, |n_eff| {
-                format!(", as many as {n_eff:.0} independent ones,")
+                let many = n_eff.round().max(1.0);
+                format!(", as many as {many} independent ones,")
             });
             let what = format!("{} samples of {label}{alone} do not bound p99", series.n);
             trust.add(Level::Limited, what);

@@ -248,7 +248,7 @@ fn listed(f: &mut fmt::Formatter<'_>, reasons: &[String]) -> fmt::Result {
 
 impl Caution {
     /// The series that it is about, where it is about one.
-    pub(super) fn series(&self) -> Option<&String> {
+    pub(super) fn series(&mut self) -> Option<&mut String> {
         match self {
             Self::FewIntervals { series, .. }
             | Self::OtherDuration { series, .. }
@@ -257,20 +257,6 @@ impl Caution {
             | Self::StaleCalibration { series, .. } => Some(series),
             _ => None,
         }
-    }
-
-    /// The same with another name for its series.
-    pub(super) fn of(&self, name: &str) -> Self {
-        let mut named = self.clone();
-        match &mut named {
-            Self::FewIntervals { series, .. }
-            | Self::OtherDuration { series, .. }
-            | Self::Incomplete { series, .. }
-            | Self::BeyondTrust { series, .. }
-            | Self::StaleCalibration { series, .. } => name.clone_into(series),
-            _ => {}
-        }
-        named
     }
 
     /// How far it lets the differences be used.

@@ -393,12 +393,13 @@ impl Comparison {
 
     /// A caution with the series as the first screen calls it.
     pub(crate) fn told(&self, caution: &Caution) -> String {
-        let name = |series: &String| {
-            let pair = self.pairs.iter().find(|pair| pair.series == *series)?;
-            Some(crate::first::row_name(self, pair))
-        };
-        let named = caution.series().and_then(name);
-        named.map_or_else(|| caution.to_string(), |name| caution.of(&name).to_string())
+        let mut named = caution.clone();
+        if let Some(series) = named.series()
+            && let Some(pair) = self.pairs.iter().find(|pair| pair.series == *series)
+        {
+            *series = crate::first::row_name(self, pair);
+        }
+        named.to_string()
     }
 
     /// The JSON form, with a line break at its end.

@@ -317,13 +317,8 @@ fn cause(of: &CauseChange, whole: Option<&NumberDifference>) -> Option<Sentence>
     if is_one_way && !is_more && part.abs() >= all.abs() / 2.0 {
         return Some(sentence!["Most of the change is by ", cause, ": ", by, " points."]);
     }
-    let others = (is_more && whole.is_some()).then_some(if part > 0.0 {
-        "; other causes fell"
-    } else {
-        "; other causes rose"
-    });
-    let others = others.map(Sentence::from);
-    Some(sentence!["Largest change by cause: ", cause, ", ", by, " points", others, "."])
+    let more = (is_one_way && is_more).then(|| Sentence::from(", more than the whole"));
+    Some(sentence!["Largest change by cause: ", cause, ", ", by, " points", more, "."])
 }
 
 /// What has to be known beside the numbers.

@@ -189,13 +189,12 @@ fn not_measured(run: &Run, measured: &[CpuId]) -> Option<String> {
     }
     let left: Vec<CpuId> =
         run.host.cpus_online.iter().copied().filter(|cpu| !measured.contains(cpu)).collect();
-    let were = match left.len() {
+    let (cpus, were) = match left.len() {
         0 => return None,
-        1 => "CPU",
-        _ => "CPUs",
+        1 => ("CPU", "was"),
+        _ => ("CPUs", "were"),
     };
-    let was = if left.len() == 1 { "was" } else { "were" };
-    Some(format!("{were} {} {was} not measured (--cpus all).", CpuList(&left)))
+    Some(format!("{cpus} {} {were} not measured (--cpus all).", CpuList(&left)))
 }
 
 /// What tells more of why: the run's own command as root, or the settings of its CPUs. The path that sudo looks

@@ -108,7 +108,7 @@ fn on_time(run: &Run, flow: &Flow) -> Option<String> {
     let of = |name: &str| name == "other end" || name.starts_with("other end of ");
     let mut ends = run.settings.iter().filter(|(name, _)| of(name));
     let is_own = ends.any(|(_, end)| end.to_string().starts_with("a reflector "));
-    let has = |option: &str| run.command_line.iter().any(|word| is_option(word, option));
+    let has = |option: &str| steps::has(&run.command_line, option);
     let option = if is_own && run.host.cpus_online.len() <= BOTH {
         // Who cannot hold a rate by looking all the time does so less by sleeping.
         let is_saturated = flow.departures.process.verdict == ProcessVerdict::Saturated;
@@ -119,11 +119,6 @@ fn on_time(run: &Run, flow: &Flow) -> Option<String> {
     // What it is for is left out where only the command has room.
     let command = steps::again(&run.command_line, option).filter(|command| steps::fits(command));
     Some(command.unwrap_or_else(|| option.to_owned()))
-}
-
-/// Is a word of a command line this option, with its value or before it?
-fn is_option(word: &str, option: &str) -> bool {
-    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
 /// The reasons of trust that are about when requests of a flow left.

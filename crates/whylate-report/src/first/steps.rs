@@ -15,12 +15,14 @@ pub(super) fn fits(said: &str) -> bool {
     MORE.len() + columns(said) <= COLUMNS
 }
 
+/// Is this option among the words, with its value or before it?
+pub(super) fn has(command_line: &[String], option: &str) -> bool {
+    command_line.iter().any(|word| word.split('=').next() == Some(option))
+}
+
 /// Each option with what it gives, behind the command where all of them have room.
 pub(super) fn with(command_line: &[String], options: &[(&str, &str)]) -> Vec<String> {
-    let has = |option: &str| {
-        let is = |word: &String| word.split('=').next() == Some(option);
-        command_line.iter().any(is)
-    };
+    let has = |option: &str| has(command_line, option);
     let new: Vec<&(&str, &str)> = options.iter().filter(|(option, _)| !has(option)).collect();
     let names = || new.iter().flat_map(|(option, _)| option.split(' '));
     // An option may be there with another value.

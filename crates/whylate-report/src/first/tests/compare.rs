@@ -383,9 +383,9 @@ fn a_cause_is_most_of_a_change_only_where_it_is_half_of_it_or_more_and_no_more_t
         (0.44, 0.22, "Most of the change is by softirqs: +22 points."),
         (0.44, 0.44, "Most of the change is by softirqs: +44 points."),
         (0.44, 0.441, "Most of the change is by softirqs: +44 points."),
-        (0.41, 0.49, "Largest change by cause: softirqs, +49 points; other causes fell."),
-        (-0.41, -0.49, "Largest change by cause: softirqs, −49 points; other causes rose."),
-        (-0.03, 0.09, "Largest change by cause: softirqs, +9 points; other causes fell."),
+        (0.41, 0.49, "Largest change by cause: softirqs, +49 points, more than the whole."),
+        (-0.41, -0.49, "Largest change by cause: softirqs, −49 points, more than the whole."),
+        (-0.03, 0.09, "Largest change by cause: softirqs, +9 points."),
     ] {
         if let PairResult::Compared(of) = &mut found.pairs[0].result {
             of.lost_share = Some(changed(whole));

@@ -8,7 +8,7 @@ use whylate_model::run::Run;
 use whylate_model::{CpuId, Nanos};
 
 use super::super::{COMPARE, DIRECTORY, Place, Screen, for_a_shell, layout, of, placed};
-use super::{assert_fits, made_by, style};
+use super::{assert_fits, commanded, made_by, style};
 use crate::kept::{kept, kinds};
 use crate::render::columns;
 use crate::terminal::Style;
@@ -200,6 +200,34 @@ fn without_a_trace_the_next_step_is_the_runs_own_command_as_root() {
         screen.contains("\n       The same command as root names tasks and interrupts.\n"),
         "{screen}"
     );
+}
+
+#[test]
+fn wake_ups_without_a_trace_are_to_be_recorded_as_root() {
+    let mut run = kept("wake").1;
+    let as_root = "\n       sudo \"$(command -v whylate)\" wake  names the causes\n";
+    assert!(!super::shown(&run, style()).contains(as_root));
+    run.evidence.trace = None;
+    let screen = super::shown(&run, style());
+    assert_fits(&screen);
+    assert!(screen.contains(as_root) && !screen.contains("--timers all"), "{screen}");
+}
+
+#[test]
+fn cpus_that_nobody_left_out_by_name_are_told_as_not_measured() {
+    let of = |words: &str, online: u32| {
+        let mut run = commanded(words, kept("gaps").1);
+        run.host.cpus_online = (0..online).map(CpuId).collect();
+        let screen = super::shown(&run, style());
+        assert_fits(&screen);
+        screen.lines().find(|line| line.contains("not measured")).map(str::to_owned)
+    };
+    let told = |said: &str| Some(said.to_owned());
+    assert_eq!(of("whylate gaps", 2), told("CPU 0 was not measured (--cpus all)."));
+    assert_eq!(of("whylate gaps", 4), told("CPUs 0,2-3 were not measured (--cpus all)."));
+    for words in ["whylate gaps --cpus 1", "whylate gaps --cpus=1", "whylate gaps --floating"] {
+        assert_eq!(of(words, 2), None, "{words}");
+    }
 }
 
 #[test]

@@ -220,3 +220,17 @@ fn what_made_trust_poor_is_told_before_lesser_reasons_also_where_the_answer_says
     let first = poor.first().map(|reason| reason.split(' ').take(2).collect::<Vec<_>>().join(" "));
     assert!(trust.starts_with(&format!("poor. {}", first.unwrap())), "{poor:?} {screen}");
 }
+
+#[test]
+fn a_reason_without_room_is_cut_before_the_number_of_the_others() {
+    let mut run = kept("gaps").1;
+    run.coverage = None;
+    let load = "hog with a long command line ".repeat(12);
+    run.warnings.push(Warning::LoadEnded { load, how: "killed".to_owned() });
+    run.warnings.push(Warning::NoHousekeepingCpu);
+    let screen = shown(&run, style());
+    let trust = screen.split_once("Trust: ").unwrap().1.split_once("More:").unwrap().0;
+    let trust = trust.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(trust.starts_with("poor. The load `hog with a long"), "{screen}");
+    assert!(trust.ends_with("...; and 1 more: --full."), "{screen}");
+}

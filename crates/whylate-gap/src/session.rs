@@ -292,7 +292,9 @@ impl Session {
 fn only_measured(gaps: &mut Vec<Gap>, begin: Ticks, first: Ticks) {
     let begin = if first.0 == 0 { begin } else { begin.min(first) };
     gaps.retain(|gap| gap.end > begin);
-    gaps.iter_mut().for_each(|gap| gap.start = gap.start.max(begin));
+    for gap in gaps {
+        gap.start = gap.start.max(begin);
+    }
 }
 
 impl Drop for Session {

@@ -96,7 +96,7 @@ impl fmt::Display for Warning {
             Self::WritingFailed { reason } => {
                 write!(f, "writing failed during the run: {}", Printable(reason))
             }
-            Self::Interrupted => f.write_str("the run did not end by itself"),
+            Self::Interrupted => f.write_str("the run ended early"),
             Self::AnotherRun { same_cpu: true, .. } => {
                 f.write_str("another whylate was measuring on the same CPU")
             }

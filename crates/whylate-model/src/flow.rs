@@ -437,6 +437,12 @@ pub struct Packets {
 }
 
 impl Packets {
+    /// Requests that were given up, and whose reply came after all.
+    #[must_use]
+    pub fn answered_too_late(&self) -> u64 {
+        self.given_up.saturating_sub(self.lost.saturating_sub(self.abandoned))
+    }
+
     /// Do the counts add up?
     #[must_use]
     pub fn add_up(&self) -> bool {

@@ -23,6 +23,7 @@ use crate::text::Printable;
 use crate::threads::{PhaseSummary, ThreadSummary};
 use crate::units::CpuId;
 
+mod backends;
 mod flow;
 mod recording;
 pub use recording::INJECTED;
@@ -190,6 +191,7 @@ impl Identity {
         }
         if flows.is_empty() {
             parts.extend(passing(run, of, &recordings));
+            parts.extend(backends::asked(run, of, &recordings));
         }
         parts.extend(messages(&flows));
         if let Some(given_up) = of.censored.filter(|of| of.count > 0) {

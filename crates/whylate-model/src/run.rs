@@ -30,6 +30,7 @@ use crate::warning::Warning;
 mod beginning;
 mod clock;
 mod latencies;
+mod measured;
 mod moved;
 mod no_event;
 mod selftest;

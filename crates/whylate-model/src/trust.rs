@@ -5,14 +5,15 @@
 //! verdict is one reason among the others, so that a file of an older version loses none.
 
 use serde::{Deserialize, Serialize};
+use whylate_stats::quantile;
 
 use crate::calibration::Trust as Calibrated;
 use crate::cause::Coverage;
 use crate::device::Device;
-use crate::flow::Flow;
+use crate::flow::{Flow, Packets};
 use crate::origin::Origin;
 use crate::run::{Closure, Run, RunState, SelfTest, SelfTestKind, Verdict, of_either};
-use crate::series::Series;
+use crate::series::Quantile;
 use crate::text::{Printable, nearly_all};
 use crate::units::Nanos;
 
@@ -45,6 +46,9 @@ const QUICK: &str = "a quick run: a tenth of the usual time, so less is known ab
 
 /// Why the time in a box has no bounds below what the whole way takes.
 pub const TOO_FEW_ROUNDS: &str = "rounds are too few to bound the time in the box";
+
+/// What there is of a run that was killed, or goes on.
+pub const UNFINISHED: &str = "the run did not end: this is its last checkpoint";
 
 /// Why a watch is of no use: it measured nothing.
 pub const NO_REQUEST: &str = "no request was seen";
@@ -145,6 +149,7 @@ impl Trust {
         for flow in &run.flows {
             requests(flow, run, &mut trust);
         }
+        of_backends(run, &mut trust);
         for what in doubts(run) {
             trust.add(Level::Limited, what);
         }
@@ -293,21 +298,36 @@ fn failures_of(kind: &SelfTestKind) -> Vec<String> {
     reasons
 }
 
-/// Requests that nobody answered, and requests that the client itself sent late.
+/// Requests that nobody answered in time: those without any reply, and those whose reply came after they were given up.
+/// Both are known as longer than the timeout alone.
+fn unanswered(name: &str, packets: Packets, trust: &mut Trust) {
+    let late = packets.answered_too_late();
+    let share = |count: u64| count as f64 / packets.sent as f64;
+    let many = share(packets.lost.saturating_add(late)) > MOST_UNANSWERED;
+    let level = if many { Level::Poor } else { Level::Limited };
+    for (count, what) in [(packets.lost, "got no reply"), (late, "were answered after the timeout")]
+    {
+        if packets.sent > 0 && count > 0 {
+            let (sent, share) = (packets.sent, percent(share(count)));
+            trust.add(level, format!("{count} of {sent} requests of {name} {what} ({share})"));
+        }
+    }
+}
+
+/// The same for each backend of several, none of which is a flow of the run.
+fn of_backends(run: &Run, trust: &mut Trust) {
+    let rows = run.backends.iter().flat_map(|of| &of.rows);
+    for (row, measured) in rows.filter_map(|row| Some((row, row.measured.as_ref()?))) {
+        unanswered(&row.backend, measured.packets, trust);
+    }
+}
+
+/// Requests that nobody answered in time, and requests that the client itself sent late.
 fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
     let packets = flow.packets;
     // Of messages that ask for no reply, what came is the answer and not a doubt about it.
-    if !flow.asked.one_way && packets.sent > 0 && packets.lost > 0 {
-        let share = packets.lost as f64 / packets.sent as f64;
-        let level = if share > MOST_UNANSWERED { Level::Poor } else { Level::Limited };
-        let what = format!(
-            "{} of {} requests of {} got no reply ({})",
-            packets.lost,
-            packets.sent,
-            flow.name,
-            percent(share)
-        );
-        trust.add(level, what);
+    if !flow.asked.one_way {
+        unanswered(&flow.name, packets, trust);
     }
     let is_first = run.flows.first().is_some_and(|first| first.name == flow.name);
     if flow.asked.one_way && is_first && packets.unaccounted > 0 {
@@ -342,27 +362,30 @@ fn beyond(calibrated: &Calibrated) -> Option<&'static str> {
     }
 }
 
-/// How late the requests of a flow left, and how long they were in flight, at a percentile, where their response
-/// times are the client's own for it.
+/// How late the requests of a flow left, and how long they were in flight, at the highest percentile up to that of
+/// headlines at which they left later than they were in flight: response times there are the client's own.
 pub(crate) fn own_time(flow: &Flow, run: &Run) -> Option<(f64, Nanos, Nanos)> {
     let named = |name: &Option<String>| {
         run.series.iter().find(|series| Some(&series.name) == name.as_ref())
     };
     let (late, service) = (named(&flow.lateness)?, named(&flow.service)?);
-    highest_of_both(late, service).filter(|(_, late, service)| late > service)
+    let headlines = late.quantiles.iter().rev().filter(|of| of.percent < HEADLINE + 1e-9);
+    headlines
+        .filter_map(|of| Some((of.percent, of.value?, service.at(of.percent)?)))
+        .find(|(_, late, service)| late > service)
 }
 
-/// The highest percentile, up to that of headlines, that two series show, with the value of each.
-fn highest_of_both(a: &Series, b: &Series) -> Option<(f64, Nanos, Nanos)> {
-    let headline = |percent: f64| percent < HEADLINE + 1e-9;
-    let mut shown = a.quantiles.iter().rev().filter(|of| headline(of.percent));
-    shown.find_map(|of| Some((of.percent, of.value?, b.at(of.percent)?)))
+/// Are there as many independent samples as a percentile needs to have an interval at all?
+fn is_enough(of: &Quantile) -> bool {
+    of.n_eff >= quantile::smallest_n(of.percent / 100.0) as f64
 }
 
 /// Lost time without a cause. Where steal bears out that the hypervisor took it, that is its cause.
 fn unexplained(run: &Run, trust: &mut Trust) {
     // Where no event was recorded, that none explains it says nothing: causes are inferred.
-    if run.evidence.trace.is_none() && !run.is_merged() {
+    let is_traced = run.evidence.trace.is_some()
+        || run.origins.iter().any(|recording| recording.traced != Some(false));
+    if !is_traced {
         return;
     }
     let Some(Coverage { by_residuals, by_nothing, .. }) = run.coverage else { return };
@@ -434,7 +457,10 @@ fn too_few(run: &Run, trust: &mut Trust) {
     }
     for (series, label) in measured::headlines(run) {
         let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
-        if series.n > 0 && at.is_none_or(|of| of.value.is_none() || of.high.is_none()) {
+        // That it lies among requests that were given up is no fault of the sample, and is told of them.
+        let given_up = series.censored.is_some_and(|of| of.count > 0) && at.is_some_and(is_enough);
+        let is_bounded = at.is_some_and(|of| of.value.is_some() && of.high.is_some());
+        if series.n > 0 && !is_bounded && !given_up {
             let label = of_either(label);
             // Of samples that come in bursts few stand for themselves.
             let alone = at.map(|of| of.n_eff).filter(|n_eff| *n_eff < 0.5 * series.n as f64);
@@ -464,7 +490,7 @@ fn how_it_ran(run: &Run, trust: &mut Trust) {
         trust.add(Level::Limited, QUICK.to_owned());
     }
     if run.state == RunState::Running {
-        trust.add(Level::Limited, "the run did not end: these are its last checkpoint".to_owned());
+        trust.add(Level::Limited, UNFINISHED.to_owned());
     }
 }
 

@@ -41,12 +41,16 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
     blocks.extend((!run.causes.is_empty()).then(|| Block::How(WHOLE.to_owned())));
     // Without a trace nobody looked for events, and none of them is the host's for that.
     if let (Some(coverage), Some(_)) = (run.coverage, &run.evidence.trace) {
+        let (unnamed, named) = without_event(run, coverage.by_nothing);
+        let named = named.map_or_else(String::new, |(cause, share)| {
+            format!(", {} went to the {cause}", percent(share))
+        });
         blocks.push(Block::Text(format!(
-            "Of the lost time, {} has a traced cause, {} is IRQ entry/exit beside such a cause, {} \
+            "Of the lost time, {} has a traced cause, {} is IRQ entry/exit beside such a cause{named}, {} \
              has no kernel event.",
             percent(coverage.by_events),
             percent(coverage.by_residuals),
-            percent(coverage.by_nothing),
+            percent(unnamed),
         )));
     }
     blocks.extend(crate::first::by_kind(run).map(Block::Table));
@@ -56,6 +60,22 @@ pub(crate) fn blocks(run: &Run, to: Where) -> Vec<Block> {
         blocks.push(Block::Table(table.most(most_foreign)));
     }
     blocks
+}
+
+/// Of the share of lost time for which there is no event, what has no other name, and what the hypervisor or the
+/// firmware is shown to have taken, as the rows of the table have it.
+fn without_event(run: &Run, by_nothing: f64) -> (f64, Option<(&Cause, f64)>) {
+    let mut whole = run.causes.iter().filter(|total| total.cpu.is_none());
+    let lost: f64 =
+        whole.clone().filter(|total| total.cause == Cause::Host).map(|total| total.lost_ns).sum();
+    let is_named = |of: &&CauseTotal| matches!(of.cause, Cause::Hypervisor | Cause::Firmware);
+    match whole.find(is_named).filter(|named| named.lost_ns > 0.0) {
+        Some(named) => {
+            let share = by_nothing * named.lost_ns / (named.lost_ns + lost);
+            (by_nothing - share, Some((&named.cause, share)))
+        }
+        None => (by_nothing, None),
+    }
 }
 
 /// What supports or contradicts it; none where nothing does.
@@ -132,7 +152,8 @@ fn by_cpu(run: &Run) -> Option<Table> {
             of.cause.to_string().into(),
             Value::Time(of.lost_ns),
             Value::Share(of.share_of_lost),
-            of.longest.into(),
+            // Of none there is no longest.
+            (of.gaps > 0).then_some(of.longest).into(),
         ]);
     }
     (cpus.len() > 1).then_some(table)
@@ -377,6 +398,11 @@ mod tests {
               20% has no kernel event."
             ]
         );
+        // What is the hypervisor's in the table is its here, and what is nobody's is nobody's.
+        run.causes = vec![total(Cause::Host, None, 1e3), total(Cause::Hypervisor, None, 3e3)];
+        let told = "Of the lost time, 50% has a traced cause, 30% is IRQ entry/exit beside such a cause, \
+                    15% went to the hypervisor, 5.0% has no kernel event.";
+        assert_eq!(texts(&run), [told]);
         run.evidence.trace = None;
         assert_eq!(texts(&run), Vec::<String>::new());
         run.findings.clear();

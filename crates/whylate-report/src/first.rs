@@ -17,6 +17,7 @@ use whylate_model::warning::Warning;
 
 use crate::compare::Comparison;
 use crate::doc::{Block, Section, Table};
+use crate::head;
 use crate::numbers::Names;
 use crate::paper::Parts;
 use crate::series::ON_THE_PAGE;
@@ -271,7 +272,13 @@ fn of(run: &Run, place: Place, style: Style) -> Option<Screen> {
     let trust = Trust::of(run);
     let follows = |of: &&Reason| trusted::follows(&of.what, &run.warnings);
     screen.follow = trust.reasons.iter().filter(follows).count();
-    let (trust, mut advice) = trusted::others_once(trust, &run.warnings, advised);
+    let (mut trust, mut advice) = trusted::others_once(trust, &run.warnings, advised);
+    let reasons = trust.reasons.iter_mut().map(|reason| &mut reason.what);
+    for what in reasons.chain(advice.iter_mut().map(|(what, _)| what)) {
+        if head::is_cut(run, what) {
+            what.push_str(&head::measured(run));
+        }
+    }
     let answer: Vec<String> = screen.answer.iter().map(Sentence::said).collect();
     let answer = answer.join(" ");
     let is_said = |what: &str| trusted::is_said(what, &answer);

@@ -34,11 +34,6 @@ const CLOSED: &str = "closed loop: it sends the next request when the reply has 
 const NOT_LOCATED: &str = "losses are not located: the other end told nothing of what it answered, so those \
      on the way there and those on the way back cannot be told apart";
 
-/// Requests that were given up, and whose reply came after all.
-fn answered_later(of: &Packets) -> u64 {
-    of.given_up.saturating_sub(of.lost.saturating_sub(of.abandoned))
-}
-
 /// How the times of a run's flows are to be read.
 fn times(run: &Run) -> &'static str {
     let across = run.flows.iter().any(|flow| flow.way.across.is_some());
@@ -134,7 +129,7 @@ fn account(run: &Run) -> Table {
         ("late replies", |of| of.late),
         ("lost", |of| of.lost),
         ("given up", |of| of.given_up),
-        ("answered later", answered_later),
+        ("answered later", Packets::answered_too_late),
         ("never sent", |of| of.never_sent),
         ("refused by the kernel", |of| of.refused),
         ("in flight when the run failed", |of| of.abandoned),

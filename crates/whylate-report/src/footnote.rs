@@ -15,7 +15,11 @@ pub(crate) fn of(series: &Series) -> Option<String> {
             (Denominator::Measured, _) => "all latencies added up",
         };
         let (over, all) = (count(tail.count), count(series.n));
-        words.push(format!("{over} of {all} over 100 µs ({} of {of})", percent(tail.share)));
+        // Of values of which some are known from below only, no sum is known, and so no share of one.
+        let is_known = tail.denominator == Denominator::Elapsed || series.censored.is_none();
+        let share =
+            if is_known { format!(" ({} of {of})", percent(tail.share)) } else { String::new() };
+        words.push(format!("{over} of {all} over 100 µs{share}"));
     }
     if let Some(censored) = series.censored.filter(|censored| censored.count > 0) {
         words.push(format!(
@@ -81,6 +85,11 @@ mod tests {
             of(&series).unwrap(),
             "it: 9,964,109 given up or never sent: known only to have taken 100 ms or more; 119,901 lost"
         );
+        // The sum of values of which some are known from below is not known, and no share of it.
+        let mut late = series.clone();
+        (late.tail, late.lost) =
+            (Some(Tail { count: 7, share: 0.5, denominator: Denominator::Measured }), 0);
+        assert!(of(&late).unwrap().starts_with("it: 7 of 2,000 over 100 µs; 9,964,109 given up"));
         // With one request under way at a time nothing is lost, and 230 are given up.
         (series.lost, series.censored) =
             (0, series.censored.map(|of| Censored { count: 230, ..of }));

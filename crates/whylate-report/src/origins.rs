@@ -212,10 +212,9 @@ fn left_out(run: &Run) -> Vec<Block> {
         let threshold = gaps.threshold.to_nanos(run.clock.hz);
         if lowest < threshold {
             notes.push(Block::Note(format!(
-                "{}: the recordings have thresholds from {lowest} to {threshold}. The sum counts \
-                 stalls from {threshold} on; the {} shorter ones of those with a lower threshold are \
-                 left out, as noise below the threshold. Causes, longest stalls and tables are of all \
-                 stalls that were recorded",
+                "{}: the recordings have thresholds from {lowest} to {threshold}. The sum, its causes and its \
+                 longest stalls count stalls from {threshold} on; the {} shorter ones of recordings with a \
+                 lower threshold are left out, as noise below the threshold",
                 gaps.series,
                 count(left_out),
             )));

@@ -20,12 +20,11 @@ const CORRECTED: &str = "uncorrected: as measured, a thread that woke late count
                                     all due: each wake-up that it skipped is counted at \
                                     its own latency.";
 /// What the table of where the time went means.
-const SPLIT: &str = "Of the wake-up latencies of a thread, added up. timer: it had not fired \
-                                and another thread had the CPU, on a virtual machine with the \
-                                hypervisor's part where nothing shows it; idle: up to the switch away \
-                                from the idle thread, on a virtual machine with the hypervisor's part; irq: \
-                                interrupts; threads: others, after the wake-up; kernel: its own way \
-                                to the thread and into it.";
+const SPLIT: &str = "Shares of all wake-up latency of a thread. timer: the timer fired late, and \
+                     another thread had the CPU; idle: leaving idle, up to the switch from the idle \
+                     thread; irq: interrupts; threads: other tasks that ran after the wake-up; kernel: \
+                     the kernel's wake-up path. On a virtual machine timer and idle include what the \
+                     hypervisor took and nothing shows.";
 
 /// The section of wake-ups; none where no thread does nothing else.
 pub(crate) fn section(run: &Run) -> Option<Section> {

@@ -1,5 +1,5 @@
 //! A run as reports show it: time without a kernel event is the hypervisor's where the steal time that was
-//! counted bears that out, and nobody's else; threads of other processes go with those; and what is stored in
+//! counted bears that out, the firmware's where the interrupts that it took do, and nobody's else; threads of other processes go with those; and what is stored in
 //! words that reports do not use is told in those that they do.
 
 use std::collections::BTreeMap;
@@ -28,9 +28,27 @@ impl Run {
         Names::of(self).on(Some(cpu)).clone()
     }
 
-    /// Of what no kernel event accounts for, the share that no steal time bears out as the hypervisor's.
+    /// What is stored as the firmware's, under the name that this run bears out: the firmware's only where it took at
+    /// least half as many interrupts as there are such pieces. None where there is no such piece.
+    fn firmware(&self) -> Option<Cause> {
+        let of = |whole: bool| {
+            let all = self.causes.iter().filter(move |total| total.cpu.is_none() == whole);
+            all.filter(|total| total.cause == Cause::Firmware).map(|total| total.parts)
+        };
+        // Each is there once for all CPUs, as a rule, and once for its own.
+        let pieces = of(true).next().or_else(|| of(false).reduce(u64::saturating_add))?;
+        let enough = |taken: u64| taken as f64 >= BORNE_OUT * pieces as f64;
+        let is_borne_out = pieces > 0 && self.evidence.smi_count.is_some_and(enough);
+        Some(if is_borne_out { Cause::Firmware } else { Cause::Host })
+    }
+
+    /// Of what no kernel event accounts for, the share that no steal time bears out as the hypervisor's, and no
+    /// interrupt as the firmware's.
     #[must_use]
     pub fn no_event_share(&self) -> f64 {
+        if self.firmware() == Some(Cause::Firmware) {
+            return 0.0;
+        }
         let names = Names::of(self);
         if names.by_cpu.is_empty() {
             return if names.whole == Cause::Hypervisor { 0.0 } else { 1.0 };
@@ -76,10 +94,11 @@ impl Run {
         }
         let tails = run.flows.iter_mut().filter_map(|flow| flow.tail.as_mut());
         causes.extend(tails.flat_map(|tail| &mut tail.causes).map(|of| (None, &mut of.cause)));
-        let (threads, ticks) = (self.foreign_names(), self.ticks());
+        let (threads, ticks, firmware) = (self.foreign_names(), self.ticks(), self.firmware());
         for (cpu, cause) in causes {
             match cause {
                 Cause::Host => cause.clone_from(names.on(cpu)),
+                Cause::Firmware => *cause = firmware.clone().unwrap_or(Cause::Host),
                 Cause::Interrupt { name } if ticks && name == LOCAL_TIMER => *cause = Cause::Tick,
                 Cause::Thread { comm, .. } => {
                     if let Some(shown) = threads.get(comm) {
@@ -379,6 +398,31 @@ mod tests {
             }
             let shares: f64 = without(None).map(|of| of.share_of_lost).sum();
             assert!((shares - 0.8).abs() < 1e-9, "{steal:?}");
+            assert_eq!(shown.as_shown().causes, shown.causes, "shown twice");
+        }
+    }
+
+    #[test]
+    fn time_without_an_event_is_the_firmwares_only_where_it_took_interrupts_for_half_of_the_pieces()
+    {
+        let mut run = kept();
+        for total in run.causes.iter_mut().filter(|total| total.cause == Cause::Host) {
+            (total.cause, total.parts) = (Cause::Firmware, 10);
+        }
+        for (taken, name, share) in [
+            (None, Cause::Host, 1.0),
+            (Some(0), Cause::Host, 1.0),
+            (Some(4), Cause::Host, 1.0),
+            (Some(5), Cause::Firmware, 0.0),
+        ] {
+            run.evidence.smi_count = taken;
+            let shown = run.as_shown();
+            let is_one = |of: &&Cause| matches!(of, Cause::Host | Cause::Firmware);
+            let mut names: Vec<&Cause> =
+                shown.causes.iter().map(|total| &total.cause).filter(is_one).collect();
+            names.dedup();
+            assert_eq!(names, [&name], "{taken:?}");
+            assert!((run.no_event_share() - share).abs() < 1e-9, "{taken:?}");
             assert_eq!(shown.as_shown().causes, shown.causes, "shown twice");
         }
     }

@@ -27,6 +27,7 @@ pub enum May {
 
 /// All of them.
 pub const IN_WORDS: &[InWords] = &[
+    InWords { name: "arrivals", may: May::Given, why: "a pattern, or its formula" },
     InWords { name: "bed", may: May::Given, why: "the name of a bed, and which end of it" },
     InWords { name: "before the box", may: May::Given, why: "the path of a file" },
     InWords { name: "behind the box", may: May::Given, why: "the path of a file" },

@@ -17,9 +17,9 @@ use whylate_clock::Counter;
 use whylate_gap::GapError;
 use whylate_model::backends::{BackendMeasured, BackendRole, BackendRound, BackendRow, Backends};
 use whylate_model::directory::RunDir;
-use whylate_model::flow::Packets;
+use whylate_model::flow::{Asked, Packets};
 use whylate_model::run::RunState;
-use whylate_model::settings::Settings;
+use whylate_model::settings::{Setting, Settings};
 use whylate_model::warning::Warning;
 use whylate_model::{Nanos, Ticks};
 use whylate_net::Cookie;
@@ -439,20 +439,25 @@ impl<'a> Comparing<'a> {
         recording.storage.close();
         recording.bench.measure_clock_again();
         let mut run = recording.run(state);
-        run.settings.extend(settings(self.of));
+        run.settings.extend(settings(self.of, &found.asked));
         run.backends = Some(Box::new(found));
         recording.storage.conclude(&mut run);
         Recorded { run }
     }
 }
 
-/// What is to be said beside the settings of a single recording.
-fn settings(of: &Comparison) -> Settings {
-    Settings::from([
+/// What is to be said beside the settings of a single recording: what was asked of each backend, too, which a sum of
+/// such runs knows by them alone.
+fn settings(of: &Comparison, asked: &Asked) -> Settings {
+    let mut settings = Settings::from([
         ("rounds".to_owned(), of.rounds.into()),
         ("times are".to_owned(), "of each backend in each round".into()),
         ("way".to_owned(), "that of each backend in turns".into()),
-    ])
+        ("size".to_owned(), Setting::SizeBytes(u64::from(asked.bytes))),
+        ("arrivals".to_owned(), asked.arrivals.clone().into()),
+    ]);
+    settings.extend(asked.per_second.map(|rate| ("rate".to_owned(), Setting::RatePerS(rate))));
+    settings
 }
 
 impl Slot {

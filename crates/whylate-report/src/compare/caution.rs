@@ -172,7 +172,7 @@ impl fmt::Display for Caution {
                 if more.is_empty() { Ok(()) } else { write!(f, "; and {} more", more.len()) }
             }
             Self::Unfinished { directory } => {
-                write!(f, "`{}` did not end by itself", Printable(directory))
+                write!(f, "`{}` ended early", Printable(directory))
             }
             Self::MixedSide { side, fields } if *fields == [HOST_NAME] => write!(
                 f,

@@ -46,6 +46,8 @@ pub(super) struct Measured {
     pub(super) elapsed: Option<Nanos>,
     /// For gaps: lost share of each block, run by run.
     pub(super) lost: Vec<Vec<f64>>,
+    /// For gaps: seconds that each of these runs measured.
+    pub(super) seconds: Vec<f64>,
     /// Intervals of time in the logs.
     pub(super) intervals: usize,
     /// Samples in the logs, those below the floor among them.
@@ -272,6 +274,7 @@ fn take(
             |gaps| gaps.lost_share,
         );
         into.lost.push(centred(shares, all));
+        into.seconds.push(seconds);
         into.elapsed = Some(Nanos(into.elapsed.map_or(0, |e| e.0).saturating_add(elapsed.0)));
     }
     if !part.blocks.is_empty() {
@@ -280,9 +283,9 @@ fn take(
     into.sample.push_run(part.blocks);
 }
 
-/// Blocks whose mean is the share of the whole recording: what is left of it behind the last whole block counts, too.
-/// How they scatter stays.
-fn centred(mut blocks: Vec<f64>, all: f64) -> Vec<f64> {
+/// Blocks whose mean is that of the whole recording: what is left of it behind the last whole block counts, too. How
+/// they scatter stays.
+pub(super) fn centred(mut blocks: Vec<f64>, all: f64) -> Vec<f64> {
     let mean = blocks.iter().sum::<f64>() / (blocks.len() as f64).max(1.0);
     for block in &mut blocks {
         *block += all - mean;

@@ -4,8 +4,9 @@ use whylate_model::Nanos;
 use whylate_stats::difference::{self, Differences, Intervals, RESAMPLES};
 use whylate_stats::quantile::{PERCENTS, smallest_n};
 use whylate_stats::rank_test::{self, rank_test};
+use whylate_stats::sample::Counts;
 
-use super::load::Measured;
+use super::load::{Measured, centred};
 use super::{
     Basis, Bound, Compared, Limit, MaxDifference, Measure, NumberDifference, Outcome,
     QuantileDifference, Rank, RateDifference, Shown, Spread, Verdict,
@@ -148,16 +149,20 @@ impl<'a> Drawn<'a> {
 
     fn rates(&self) -> Vec<RateDifference> {
         let per_block = |side: &Measured, at_least: Nanos| -> Vec<Vec<f64>> {
-            let runs = side.sample.runs().iter();
-            runs.zip(&side.lost)
-                .map(|(run, whole)| {
-                    let count = |block: &Vec<(u64, u64)>| {
-                        let long = block.iter().filter(|(value, _)| *value >= at_least.0);
-                        long.map(|(_, count)| *count as f64).sum::<f64>() / run.width()
-                    };
-                    run.blocks()[..whole.len()].iter().map(count).collect()
-                })
-                .collect()
+            let long = |block: &Counts| {
+                let long = block.iter().filter(|(value, _)| *value >= at_least.0);
+                long.map(|(_, count)| *count as f64).sum::<f64>()
+            };
+            let runs = side.sample.runs().iter().zip(side.lost.iter().zip(&side.seconds));
+            runs.map(|(run, (whole, seconds))| {
+                let all: f64 = run.blocks().iter().map(long).sum();
+                let blocks = &run.blocks()[..whole.len()];
+                centred(
+                    blocks.iter().map(|block| long(block) / run.width()).collect(),
+                    all / seconds,
+                )
+            })
+            .collect()
         };
         if self.before.lost.is_empty() || self.after.lost.is_empty() {
             return Vec::new();

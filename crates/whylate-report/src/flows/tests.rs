@@ -306,7 +306,7 @@ fn of_requests_given_up_those_that_were_lost_otherwise_are_not_taken_off() {
     let mut of = flow(1_000, ProcessVerdict::ClosedLoop);
     // Of 100 lost ones 20 were in flight when the run failed, and 80 given up like 10 that came late.
     (of.packets.abandoned, of.packets.given_up) = (20, 90);
-    assert_eq!(answered_later(&of.packets), 10);
+    assert_eq!(of.packets.answered_too_late(), 10);
     let closed = remarks_of(&of).iter().any(|said| said.ends_with("it has no response times"));
     assert!(
         closed

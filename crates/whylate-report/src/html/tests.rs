@@ -305,9 +305,7 @@ fn a_killed_run_without_any_summary_shows_what_it_logged() {
     run.causes.clear();
     run.worst.clear();
     let page = render(&directory, &run);
-    assert!(
-        page.contains("this run did not end") && page.contains("these are its last checkpoint")
-    );
+    assert!(page.contains("this run did not end") && page.contains("this is its last checkpoint"));
     assert!(page.contains("id=\"ccdf-logged\"") && page.contains("id=\"timeline\""));
     assert!(page.contains("Nothing was measured."));
 }

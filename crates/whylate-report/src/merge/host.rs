@@ -24,7 +24,14 @@ pub(super) fn common(hosts: &[&Fingerprint]) -> Fingerprint {
             let mut names: Vec<&str> = hosts.iter().map(|h| h.hostname.as_str()).collect();
             names.sort_unstable();
             names.dedup();
-            format!("{} machines", names.len())
+            // One machine may have had several names; of another kind it was another.
+            let alike = |one: &Fingerprint, other: &Fingerprint| {
+                let of = [one, other].map(|of| (&of.cpu_model, of.memory_bytes, &of.cpus_online));
+                of[0] == of[1]
+            };
+            let is_one = hosts.windows(2).all(|two| alike(two[0], two[1]));
+            let what = if is_one { "host names" } else { "machines" };
+            format!("{} {what}", names.len())
         }),
         kernel: text(|h| &h.kernel),
         kernel_build: text(|h| &h.kernel_build),
@@ -152,6 +159,9 @@ mod tests {
         };
         // Machines are counted, not recordings.
         assert_eq!(common(&[&host(), &other, &host()]), expected);
+        // Where the name alone differs it may be the same machine.
+        let renamed = Fingerprint { hostname: "b".to_owned(), ..host() };
+        assert_eq!(common(&[&host(), &renamed]).hostname, "2 host names");
     }
 
     #[test]

@@ -222,7 +222,7 @@ pub(crate) fn table(
         milliseconds(window.begin_ns(), window.length_ns() / 1e3),
         milliseconds(window.end_ns(), window.length_ns() / 1e3)
     );
-    let head = ["thread", "CPU time", "of window", "blocks", "longest", "longest stall"];
+    let head = ["thread", "CPU time", "of window", "blocks", "longest", "longest off CPU"];
     let row = |(row, received): (&ThreadRow, &Received)| {
         let gap = match received.blocks {
             0 | 1 => ABSENT.to_owned(),

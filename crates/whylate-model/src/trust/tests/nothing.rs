@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::series::Series;
 use crate::wake::WakeSummary;
 
 fn nothing(run: &Run) -> bool {

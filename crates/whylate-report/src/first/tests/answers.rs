@@ -280,3 +280,15 @@ fn messages_that_their_sender_hears_are_answered_with_their_way_between_the_port
     let screen = shown(&run, style());
     assert!(screen.contains("\nmessages ") && !screen.contains("request"), "{screen}");
 }
+
+#[test]
+fn requests_answered_after_the_timeout_are_no_requests_without_loss() {
+    let told = |lost, given_up| {
+        let packets = Packets { sent: 1_000, lost, given_up, ..Packets::default() };
+        super::super::rtt::lost(&packets).said()
+    };
+    assert_eq!(told(0, 0), "none lost");
+    assert_eq!(told(100, 100), "100 lost");
+    assert_eq!(told(0, 230), "230 answered after the timeout");
+    assert_eq!(told(100, 330), "100 lost, 230 answered after the timeout");
+}

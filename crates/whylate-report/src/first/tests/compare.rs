@@ -161,7 +161,7 @@ fn screen(of: &Comparison) -> String {
 }
 
 #[test]
-fn a_share_of_lost_time_is_that_of_the_run_itself() {
+fn the_share_of_lost_time_and_rates_of_stalls_are_those_of_the_run_itself() {
     let sides = ["before", "after"];
     let [a, b] = sides.map(|side| Path::new(crate::kept::RUNS).join(side));
     let found = of(vec![a], vec![b], &[]);
@@ -172,6 +172,15 @@ fn a_share_of_lost_time_is_that_of_the_run_itself() {
     assert!((lost.difference.difference - (after - before)).abs() < 1e-9, "{lost:?}");
     let (low, high) = lost.difference.interval;
     assert!(low < lost.difference.difference && lost.difference.difference < high, "{lost:?}");
+    assert_eq!(one.rates.len(), 4);
+    for of in &one.rates {
+        let own = sides.map(|side| {
+            let rates = kept(side).1.gaps[0].rates.clone();
+            rates.into_iter().find(|rate| rate.at_least == of.at_least).unwrap().per_second
+        });
+        let (before, after) = (of.per_second.before, of.per_second.after);
+        assert!((before - own[0]).abs() < 1e-6 && (after - own[1]).abs() < 1e-6, "{of:?} {own:?}");
+    }
     // Its main cause took no more than all of it.
     let screen = screen(&found);
     assert!(screen.contains("B: 1.6% against 51% (−49 points"), "{screen}");

@@ -34,7 +34,25 @@ fn kind(reason: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::compare::{Request, compare};
+
+    #[test]
+    fn a_comparison_as_json_says_how_far_it_may_be_trusted() {
+        let [before, after] =
+            ["before", "after"].map(|side| vec![Path::new(crate::kept::RUNS).join(side)]);
+        let found = compare(&Request { before, after, ..Request::default() }).unwrap().comparison;
+        let printed: serde_json::Value = serde_json::from_str(&found.to_json().unwrap()).unwrap();
+        let trust = found.trust();
+        assert!(!trust.reasons.is_empty());
+        assert_eq!(printed["trust"]["level"], trust.level().name());
+        let told = printed["trust"]["reasons"].as_array().unwrap();
+        let told: Vec<&str> = told.iter().map(|of| of["what"].as_str().unwrap()).collect();
+        let reasons: Vec<&str> = trust.reasons.iter().map(|of| of.what.as_str()).collect();
+        assert_eq!(told, reasons);
+    }
 
     #[test]
     fn reasons_that_differ_in_their_numbers_alone_are_of_one_kind() {

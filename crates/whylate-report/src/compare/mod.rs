@@ -32,7 +32,7 @@ use whylate_model::difference::Difference;
 use whylate_model::identity::Component;
 use whylate_model::run::RunState;
 use whylate_model::series::{Censored, Definition, Quantile};
-use whylate_model::trust::{Reason, Trust};
+use whylate_model::trust::{Reason, Told, Trust};
 
 pub use causes::CauseChange;
 pub use caution::Caution;
@@ -402,10 +402,22 @@ impl Comparison {
         named.to_string()
     }
 
-    /// The JSON form, with a line break at its end.
+    /// The JSON form with how far it may be trusted, and a line break at its end.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+        let printed = Printed { comparison: self, trust: self.trust().into() };
+        serde_json::to_string_pretty(&printed).map(|text| text + "\n")
     }
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Comparison"))]
+struct Printed<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    /// How far its differences may be trusted: by the cautions, each once and the worst first. With `poor` the status
+    /// is 4.
+    trust: Told,
 }
 
 /// What `--across` has to name so that series that differ in these are compared; none where that cannot be.
@@ -422,7 +434,7 @@ pub(crate) fn allowed_by(fields: &[Difference]) -> Option<String> {
 #[cfg(feature = "schema")]
 #[must_use]
 pub fn schema() -> String {
-    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Comparison))
+    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Printed<'_>))
         .expect("invariant: a schema is made of strings, numbers and lists");
     text.push('\n');
     text

@@ -51,7 +51,7 @@ impl<'a> Drawn<'a> {
                 .lost(1.0)
                 .map(|found| number(&self.before.lost, &self.after.lost, found)),
             causes: None,
-            rates: self.rates(),
+            rates: self.rates(above.unwrap_or_default()),
         }
     }
 
@@ -147,7 +147,8 @@ impl<'a> Drawn<'a> {
             .filter(|found| found.headline().is_bounded())
     }
 
-    fn rates(&self) -> Vec<RateDifference> {
+    /// Of lengths that both sides count, which those below the larger threshold are not.
+    fn rates(&self, floor: Nanos) -> Vec<RateDifference> {
         let per_block = |side: &Measured, at_least: Nanos| -> Vec<Vec<f64>> {
             let long = |block: &Counts| {
                 let long = block.iter().filter(|(value, _)| *value >= at_least.0);
@@ -179,7 +180,7 @@ impl<'a> Drawn<'a> {
                 per_second: number(&before, &after, found),
             })
         };
-        RATES_AT_LEAST.into_iter().filter_map(rate).collect()
+        RATES_AT_LEAST.into_iter().filter(|length| *length >= floor).filter_map(rate).collect()
     }
 
     /// The smallest difference that can be seen there: a step of the clock, or a bin.

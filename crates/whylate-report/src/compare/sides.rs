@@ -450,4 +450,24 @@ mod tests {
         let text = crate::full_of_comparison(&found, crate::Style::default());
         assert!(text.contains("beyond trust"), "{text}");
     }
+    #[test]
+    fn rates_of_lengths_below_the_larger_threshold_are_not_compared() {
+        let home = tempfile::tempdir().unwrap();
+        let kept = Path::new(crate::kept::RUNS).join("before");
+        for file in std::fs::read_dir(&kept).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), home.path().join(file.file_name())).unwrap();
+        }
+        let directory = RunDir::open(home.path()).unwrap();
+        let mut run = directory.read_run().unwrap();
+        run.seed += 1;
+        run.gaps[0].threshold = Nanos(30_000).to_ticks(run.clock.hz);
+        directory.write_run(&run).unwrap();
+        let after = vec![home.path().to_owned()];
+        let request = Request { before: vec![kept], after, ..Request::default() };
+        let found = compare(&request).unwrap().comparison;
+        let PairResult::Compared(of) = &found.pairs[0].result else { panic!("{found:?}") };
+        let lengths: Vec<u64> = of.rates.iter().map(|of| of.at_least.0).collect();
+        assert_eq!(lengths, [100_000, 1_000_000]);
+    }
 }

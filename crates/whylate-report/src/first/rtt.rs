@@ -271,7 +271,7 @@ pub(super) fn times_of<'a>(
 
 /// The three times of the first flow, and the first of them of each other one.
 pub(super) fn latency(run: &Run, style: Style) -> Table {
-    let mut rows = Vec::new();
+    let mut rows: Vec<(String, &Series)> = Vec::new();
     for (at, flow) in run.flows.iter().enumerate() {
         let of_flow = |what: &str| {
             if run.flows.len() == 1 { what.to_owned() } else { format!("{}: {what}", flow.name) }
@@ -284,7 +284,10 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
             .filter_map(|(name, what)| Some((series::named(run, name.as_ref()?)?, what)));
         // Of the others the first alone: `--full` has all of them.
         for (series, what) in known.take(if at == 0 { 3 } else { 1 }) {
-            rows.push((of_flow(what), series));
+            // Flows that were added up have one row together.
+            if !rows.iter().any(|(_, of)| of.name == series.name) {
+                rows.push((of_flow(what), series));
+            }
         }
     }
     times_of(run, style, rows)

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use whylate_model::flow::{Flow, Packets};
 use whylate_model::origin::{Origin, Share};
 use whylate_model::run::Run;
 use whylate_model::series::{Definition, Series};
@@ -46,7 +47,19 @@ pub(super) fn of_requests(run: &Run, style: Style) -> Screen {
         return Screen::default();
     };
     let over = sentence![rtt::capital(what), " over ", runs(run), ": "];
-    let first = sentence![over, series::said_in(run, times), "; ", rtt::lost(&flow.packets), "."];
+    // Flows of other sizes or rates may be added up to one series.
+    let together: Vec<&Flow> = run.flows.iter().filter(|of| of.has_series(&times.name)).collect();
+    let lost = match together.as_slice() {
+        [] | [_] => rtt::lost(&flow.packets),
+        several => {
+            let mut packets = Packets::default();
+            for of in several {
+                packets.add(&of.packets);
+            }
+            Sentence::from(Told::of(rtt::lost(&packets).said()))
+        }
+    };
+    let first = sentence![over, series::said_in(run, times), "; ", lost, "."];
     let answer = std::iter::once(first).chain(apart(run, times, &PERCENTS, None)).collect();
     let tables = vec![rtt::latency(run, style), of_each(run, times)];
     let departures = rtt::departures(run, flow).map(|of| of.said());

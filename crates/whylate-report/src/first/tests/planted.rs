@@ -286,3 +286,16 @@ fn of_many_recordings_of_requests_the_slowest_stand_first() {
     assert!(row.starts_with("run-29-"), "{screen}");
     insta::assert_snapshot!("sum-rtt-30", screen);
 }
+
+#[test]
+fn flows_that_were_added_up_to_one_series_have_one_row_and_their_losses_are_counted_together() {
+    let mut run = sum("rtt");
+    let mut other = run.flows[0].clone();
+    "larger".clone_into(&mut other.name);
+    (other.packets.lost, run.flows[0].packets.lost) = (500, 0);
+    run.flows.push(other);
+    let screen = shown(&run, style());
+    let flat = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("; 500 lost."), "{screen}");
+    assert_eq!(screen.matches(": response time ").count(), 1, "{screen}");
+}

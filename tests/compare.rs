@@ -67,7 +67,7 @@ fn the_lecture_s_tables_stand_beside_each_other_with_its_percentiles() {
     assert_eq!(row(&said, "p99.9"), ["p99.9", "10", "ns", "10", "ns"]);
     assert!(said.contains("from a reading in user space to"), "{said}");
     assert!(said.contains("without a verdict"), "{said}");
-    assert!(!said.contains("A lower") && !said.contains("no difference shown"), "{said}");
+    assert!(!said.contains("B higher") && !said.contains("no difference shown"), "{said}");
     let page = std::fs::read_to_string(page).unwrap();
     assert_eq!(page.matches("<svg").count(), 1, "both curves are in one figure");
 
@@ -121,10 +121,10 @@ fn a_planted_difference_is_found_and_equals_are_not_told_apart() {
     let said = text(&compare(&[], &[&a, &same]));
     assert!(row(&said, "p50").join(" ").ends_with("no difference shown"), "{said}");
     let said = text(&compare(&[], &[&a, &slower]));
-    assert!(row(&said, "p50").join(" ").contains("A lower"), "{said}");
-    assert!(row(&said, "p99").join(" ").contains("A lower"), "{said}");
+    assert!(row(&said, "p50").join(" ").contains("B higher"), "{said}");
+    assert!(row(&said, "p99").join(" ").contains("B higher"), "{said}");
     let said = text(&compare(&[], &[&slower, &a]));
-    assert!(row(&said, "p50").join(" ").contains("A higher"), "{said}");
+    assert!(row(&said, "p50").join(" ").contains("B lower"), "{said}");
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
 }
 
@@ -207,7 +207,7 @@ fn with_one_run_a_side_the_difference_is_one_of_these_runs() {
     let output = compare(&["--limit", "p50=+10%"], &[&a, &b]);
     assert_eq!(output.status.code(), Some(3));
     let said = text(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("A lower (these two runs)"), "{said}");
+    assert!(said.contains("B higher (these two runs)"), "{said}");
     assert!(said.contains("one run on each side"), "{said}");
     assert!(said.contains("(95%; 1 run of A, 1 of B)"), "{said}");
     // Two a side have a spread, and a caution that it is known badly.
@@ -216,7 +216,7 @@ fn with_one_run_a_side_the_difference_is_one_of_these_runs() {
     let found = json(&words, &[&b, &d]);
     assert_eq!(found["cautions"][0]["caution"], "few_runs", "{}", found["cautions"]);
     let said = text(&compare(&words, &[&b, &d]));
-    assert!(row(&said, "p50").join(" ").ends_with("A lower"), "{said}");
+    assert!(row(&said, "p50").join(" ").ends_with("B higher"), "{said}");
     assert!(!said.contains("(these two runs)"), "{said}");
 }
 

@@ -68,23 +68,37 @@ const OF_VERSION_ONE: [&str; 10] = [
 const IN_WORDS: [&str; 2] = ["gaps-2", "selftest-2"];
 
 /// Reasons as kept runs have them, and in the words of today.
-const TOLD_ANEW: [(&str, &str); 16] = [
+const TOLD_ANEW: [(&str, &str); 24] = [
     ("requests of ", "the send delay of "),
     (" left later (p", " (p"),
     (") than they were in flight (p", ") exceeds its service time (p"),
-    (" gaps ascribed to the injector were", " stalls ascribed to the injector were"),
-    (" interruptions were found", " interruptions were found, and all must be"),
     (
-        "the first differs from itself by +-61.9%",
-        "the first, measured twice a round, differs by up to +-62%",
+        "26 of 28 gaps ascribed to the injector were made by it",
+        "2 of 28 stalls attributed to the injector had another cause",
     ),
     (
+        "78 of 79 gaps ascribed to the injector were made by it",
+        "1 of 79 stalls attributed to the injector had another cause",
+    ),
+    (
+        ": response times are the client's own",
+        ": the response times measure the client, not the server",
+    ),
+    (" interruptions were found", " interruptions were found, and all must be"),
+    ("the first differs from itself by +-61.9%", "udp spin differs from itself by up to +-62%"),
+    (
         "the first differs from itself by +-31368089.9%",
-        "the first, measured twice a round, differs by up to +-31368090%",
+        "udp spin differs from itself by up to +-31368090%",
     ),
     ("a client of bare link (64 bytes) doubts itself", "through bare link, 64 bytes"),
     ("a client of bridge (64 bytes) doubts itself", "through bridge, 64 bytes"),
     ("a client of delay line (512 bytes) doubts itself", "through delay line, 512 bytes"),
+    (", 64 bytes, there", ", 64 B outbound"),
+    (", 64 bytes, back", ", 64 B inbound"),
+    (", 512 bytes, there", ", 512 B outbound"),
+    (", 512 bytes, back", ", 512 B inbound"),
+    ("the send delay of there (", "the send delay of outbound frames ("),
+    ("the send delay of back (", "the send delay of inbound frames ("),
     ("%, and it takes 3% or less", "% (at most 3% is allowed)"),
     ("calibrated at 2000 a second, not 1000", "calibrated at 2,000/s, not 1,000/s"),
     (

@@ -279,16 +279,18 @@ impl Warning {
             Self::Within { of, .. } => of.advice_in(run),
             Self::DeparturesDisturbed { flow, .. } => {
                 let flow = run.flows.iter().find(|of| of.name == *flow);
-                let times = match flow.and_then(|of| of.way.across.as_ref()) {
-                    Some(_) => "latencies from due",
-                    None => "response times",
+                let (time, times, what) = match flow.and_then(|of| of.way.across.as_ref()) {
+                    Some(_) => ("latency from due", "latencies from due", "message"),
+                    None => ("response time", "response times", "request"),
                 };
                 let held = if flow.is_some_and(|of| own_time(of, run).is_some()) {
-                    format!("Most of the {times} is the client's own delay")
+                    format!(
+                        "Most of each {time} is the client's own delay: it counts from when the {what} was due."
+                    )
                 } else {
-                    format!("The {times} hold")
+                    format!("The {times} hold: they count from when each {what} was due.")
                 };
-                format!("{held}: they count from the intended instants. {}", self.advice())
+                format!("{held} {}", self.advice())
             }
             _ => self.advice_for(Options::of(run)),
         }

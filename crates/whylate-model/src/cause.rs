@@ -93,7 +93,7 @@ pub enum Cause {
     IdleExit,
     /// The thread waited for something that another thread held or had yet to provide.
     Blocked,
-    /// The thread could not run until it was woken, though it never waits of its own accord: a signal
+    /// The thread could not run until it was woken, though it never waits by itself: a signal
     /// stopped it, or the kernel put it to sleep.
     Stopped,
     /// Inferred from evidence B: the thread was switched out, by whom is not known.

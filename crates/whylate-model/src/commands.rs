@@ -90,7 +90,7 @@ impl Options {
         if self.several_cpus {
             "whylate's own work is in what was measured. Leave one CPU out of --cpus."
         } else {
-            "whylate's own work is in what was measured. Let it use one CPU more than it measures."
+            "whylate's own work is in what was measured. Leave one of its CPUs unmeasured."
         }
     }
 

@@ -19,6 +19,20 @@ use crate::flow::Direction;
 use crate::series::Quantile;
 use crate::units::Nanos;
 
+/// What a client of a box doubts, by directions as a device names them: to the client they are flows.
+#[must_use]
+pub fn by_direction(doubt: &str) -> String {
+    let of_flow = |direction| match direction {
+        Direction::There => "the send delay of there (",
+        Direction::Back => "the send delay of back (",
+    };
+    let told = |doubt: String, direction: Direction| {
+        let of_frames = format!("the send delay of {} frames (", direction.name());
+        doubt.replace(of_flow(direction), &of_frames)
+    };
+    [Direction::There, Direction::Back].into_iter().fold(doubt.to_owned(), told)
+}
+
 /// A box, measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -263,6 +263,17 @@ pub enum Direction {
     Back,
 }
 
+impl Direction {
+    /// What goes through a device is called in that direction.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::There => "outbound",
+            Self::Back => "inbound",
+        }
+    }
+}
+
 /// What left, against what was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -21,7 +21,7 @@ pub struct Gap {
     pub cpu_before: CpuId,
     /// CPU the loop ran on after the gap.
     pub cpu_after: CpuId,
-    /// Was the time taken from the loop, or did it wait of its own accord?
+    /// Was the time taken from the loop, or did it wait, asleep or blocked?
     pub kind: GapKind,
     /// What the loop knows about the gap without the kernel's help.
     pub evidence: Evidence,

@@ -96,7 +96,7 @@ pub struct PredictedOverheads {
     pub tick_period: Option<Nanos>,
     /// Where the costs come from.
     pub from: String,
-    /// Why the run that they come from is not to be relied on; none where it is, and of costs that were given.
+    /// Why trust in the run that they come from is poor; none where it is not, and of costs that were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
 }

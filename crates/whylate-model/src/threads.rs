@@ -41,7 +41,7 @@ pub struct ThreadSummary {
     /// Time that it had the CPU: the sum of the intervals without a gap.
     #[serde(rename = "received_ns")]
     pub received: Nanos,
-    /// Time that it waited of its own accord.
+    /// Time that it was asleep or blocked.
     #[serde(rename = "waited_ns")]
     pub waited: Nanos,
     /// Time that it wanted the CPU and did not have it.
@@ -307,7 +307,7 @@ pub struct Miss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobDemand {
-    /// Its execution time, and what it waits for of its own accord.
+    /// Its execution time, and what it waits for, asleep or blocked.
     pub asked_ns: Nanos,
     /// How long after its release the job before it ended.
     pub left_over_ns: Nanos,

@@ -55,7 +55,7 @@ pub const NO_REQUEST: &str = "no request was seen";
 
 /// Why nobody knows how far the percentiles of a watch may be off.
 pub const NO_INTERVAL: &str =
-    "no 95% interval of p99 is known: how watched requests depend on each other is unknown";
+    "no 95% interval of p99 is known: the correlation between watched requests is not known";
 
 /// How far numbers may be trusted, from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -270,7 +270,7 @@ fn closures(run: &Run, trust: &mut Trust) {
 }
 
 /// Where the self-test fell short: everything injected must be found, and nearly everything found must be
-/// named right.
+/// attributed to the right cause.
 fn failures(test: &SelfTest) -> Vec<String> {
     if test.kinds.iter().all(|kind| kind.injected == 0) {
         return vec!["the self-test injected no interruption".to_owned()];
@@ -289,11 +289,14 @@ fn failures_of(kind: &SelfTestKind) -> Vec<String> {
     }
     let too_few = |right: u64, of: u64| (right as f64) < RIGHT * of as f64;
     if kind.with_trace && too_few(kind.named_right, kind.found) {
-        say(format!("{} of {} found were named right", kind.named_right, kind.found));
+        say(format!(
+            "{} of {} found were attributed to the right cause",
+            kind.named_right, kind.found
+        ));
     }
     if kind.with_trace && too_few(kind.ascribed_rightly, kind.ascribed) {
-        let (rightly, ascribed) = (kind.ascribed_rightly, kind.ascribed);
-        say(format!("{rightly} of {ascribed} stalls ascribed to the injector were made by it"));
+        let (wrongly, all) = (kind.ascribed.saturating_sub(kind.ascribed_rightly), kind.ascribed);
+        say(format!("{wrongly} of {all} stalls attributed to the injector had another cause"));
     }
     reasons
 }
@@ -340,13 +343,12 @@ fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
         trust.add(Level::Limited, format!("the calibration of {backend} does not support {at}"));
     }
     if let Some((percent, late, service)) = own_time(flow, run) {
-        let (own, from_due) = match flow.way.across {
-            Some(_) => ("one-way latency", "latencies from due"),
-            None => ("service time", "response times"),
+        let (own, measured) = match flow.way.across {
+            Some(_) => ("one-way latency", "latencies from due measure the client, not the path"),
+            None => ("service time", "response times measure the client, not the server"),
         };
         let what = format!(
-            "the send delay of {} (p{percent} {late}) exceeds its {own} (p{percent} {service}): {from_due} are the \
-             client's own",
+            "the send delay of {} (p{percent} {late}) exceeds its {own} (p{percent} {service}): the {measured}",
             flow.name
         );
         trust.add(Level::Poor, what);

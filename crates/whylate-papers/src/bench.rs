@@ -203,7 +203,7 @@ impl<'a> Bench<'a> {
 /// What must not be relied on is said beside the figures.
 pub(crate) fn distrust(part: &str, run: &Run, scenario: &mut Scenario) {
     if let Verdict::Untrustworthy { reasons } = &run.verdict {
-        scenario.notes.push(format!("{part} is not to be relied on: {}", reasons.join("; ")));
+        scenario.notes.push(format!("trust in {part} is poor: {}", reasons.join("; ")));
     }
 }
 

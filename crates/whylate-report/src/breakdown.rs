@@ -242,7 +242,7 @@ fn points(of: &Breakdown) -> Table {
             facts.bound.to_string(),
         ]
     };
-    let caption = "Points on the way, and what became of them";
+    let caption = "Points on the way, by outcome";
     Table::new(caption, &head).words(&[1]).with(of.points.iter().map(row))
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn blocks(of: &DelayLine) -> Vec<Block> {
     Block::texts(said)
         .chain([
             table("How frames were held back", &["direction", "law", "rate"], &[], laws(of)),
-            table("What became of them", &["direction", "what", "frames"], &[1], fates(of)),
+            table("Frames by outcome", &["direction", "what", "frames"], &[1], fates(of)),
             Block::How(READ_FATES.to_owned()),
             table("Settings changed meanwhile", &["after", "direction", "law"], &[1], changes(of)),
             table("Frames lost before or behind, by place", &forward::PLACES, &[1], losses),
@@ -68,7 +68,7 @@ pub(crate) fn blocks(of: &DelayLine) -> Vec<Block> {
 fn circumstances(of: &DelayLine) -> String {
     let ended = match of.ended {
         DelayEnd::Stopped => "until it was stopped",
-        DelayEnd::Duration => "until its time was over",
+        DelayEnd::Duration => "until --duration ended",
         DelayEnd::PortLost => "until a port was lost",
         DelayEnd::GoingOn => "and its end is not known",
     };
@@ -86,7 +86,7 @@ fn remarks(of: &DelayLine) -> Vec<String> {
     let mut said = vec![own(&of.base)];
     said.extend(of.netem.as_ref().map(calibration::netem));
     let vain = if of.looks == 0 { 0.0 } else { of.in_vain as f64 / of.looks as f64 };
-    said.push(format!("{} looks, {} of them in vain.", count(of.looks), percent(vain)));
+    said.push(format!("{} polls, {} of them empty.", count(of.looks), percent(vain)));
     said.push(format!(
         "Each direction keeps {} frames and {} bytes at most; seed {}.",
         count(of.capacity_frames),
@@ -126,9 +126,9 @@ fn refused(of: &DelayDirection) -> Option<String> {
     Some(format!("{name}: the kernel refused to send {times} times, first: {why}."))
 }
 
-/// `eth1 to eth2`.
+/// `eth1 -> eth2`.
 pub(crate) fn name(of: &DelayDirection) -> String {
-    format!("{} to {}", of.from, of.to)
+    format!("{} -> {}", of.from, of.to)
 }
 
 /// Laws and rates.
@@ -152,7 +152,7 @@ fn fates(line: &DelayLine) -> Vec<Vec<String>> {
             ("passed on", counts.passed_on),
             ("  of them let past others", counts.let_past),
             ("  of them out of order", counts.reordered),
-            ("lost on purpose", counts.lost_on_purpose),
+            ("dropped as asked", counts.lost_on_purpose),
             ("found no room", counts.overflow),
             ("beyond the rate", counts.rate_dropped),
             ("sending ring full", counts.ring_full),

@@ -266,10 +266,7 @@ pub(crate) fn name(of: &DeviceAtSize) -> String {
 }
 
 fn way(configuration: Option<&str>, direction: Direction) -> String {
-    let way = match direction {
-        Direction::There => "outbound",
-        Direction::Back => "inbound",
-    };
+    let way = direction.name();
     configuration.map_or(way.to_owned(), |name| format!("{way}, {name}"))
 }
 

@@ -131,6 +131,8 @@ pub(crate) struct Table {
     pub(crate) keeps_last: bool,
     /// Rows that a first screen shows all or none of: so many make one entry.
     pub(crate) together: usize,
+    /// By this column the rows are sorted, the largest first: of those without room its values are told.
+    pub(crate) sorted_by: Option<usize>,
 }
 
 /// A column of a table.
@@ -264,8 +266,8 @@ impl Table {
         let columns = head.iter().enumerate().map(column).collect();
         let captioned = Where::Both;
         let (rows, caption) = (Vec::new(), caption.into());
-        let (most, whole, keeps_last, together) = (None, false, false, 1);
-        Self { caption, captioned, columns, rows, most, whole, keeps_last, together }
+        let (most, whole, keeps_last, together, sorted_by) = (None, false, false, 1, None);
+        Self { caption, captioned, columns, rows, most, whole, keeps_last, together, sorted_by }
     }
 
     /// With these columns of numbers behind those that it has.
@@ -309,6 +311,11 @@ impl Table {
     /// Its last row is shown, however many before it have no room.
     pub(crate) fn with_last(self) -> Self {
         Self { keeps_last: true, ..self }
+    }
+
+    /// Its rows are sorted by this column, the largest first.
+    pub(crate) fn sorted_by(self, column: usize) -> Self {
+        Self { sorted_by: Some(column), ..self }
     }
 
     /// Each entry has so many rows.

@@ -82,7 +82,7 @@ fn ways(run: &Run) -> Table {
 
 /// What was asked for and what left.
 fn departures(run: &Run) -> Table {
-    let head = ["flow", "arrivals", "asked", "left", "by the end", "late p99.9", "process"];
+    let head = ["flow", "arrivals", "asked", "left", "sent by end", "late p99.9", "schedule"];
     let mut table = Table::new("Send schedule: asked, sent, and how late", &head).words(&[1, 6]);
     for flow in &run.flows {
         table.row(departures_row(run, flow));
@@ -260,7 +260,7 @@ fn remarks_of(flow: &Flow) -> Vec<String> {
             return said;
         }
         said.push(format!(
-            "the other end answered {} and took {} for foreign; it held a request for {} at least, \
+            "the other end answered {} and rejected {} foreign messages; it held a request for {} at least, \
              {} in the median, {} at most",
             count(other.answered),
             count(other.foreign),

@@ -116,7 +116,7 @@ fn counted(of: &Forward) -> &'static str {
 fn circumstances(of: &Forward) -> String {
     let ended = match of.ended {
         ForwardEnd::Stopped => "until it was stopped",
-        ForwardEnd::Duration => "until its time was over",
+        ForwardEnd::Duration => "until --duration ended",
         ForwardEnd::PortLost => "until a port was lost",
         ForwardEnd::ThreadFailed => "until a thread of it failed",
         ForwardEnd::GoingOn => "and its end is not known",
@@ -177,7 +177,7 @@ fn thread(of: &ForwardThread) -> String {
         Some(busy) => format!("; {} of its time in bursts", percent(busy)),
         None => String::new(),
     };
-    format!("On {cpu}: {} looks, {} of them in vain{busy}.", count(of.looks), percent(vain))
+    format!("On {cpu}: {} polls, {} of them empty{busy}.", count(of.looks), percent(vain))
 }
 
 /// What a port is, in a sentence.
@@ -208,9 +208,9 @@ pub(crate) fn port(of: &ForwardPort) -> String {
     )
 }
 
-/// `eth1 to eth2`.
+/// `eth1 -> eth2`.
 pub(crate) fn name(of: &ForwardDirection) -> String {
-    format!("{} to {}", of.from, of.to)
+    format!("{} -> {}", of.from, of.to)
 }
 
 /// Counts and rates.
@@ -218,7 +218,7 @@ fn directions(of: &Forward) -> Table {
     let seconds = of.lasted.0 as f64 / 1e9;
     let per_second = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
     let head = ["direction", "received", "forwarded", "dropped", "frames", "bits", "a burst"];
-    let mut table = Table::new("What became of frames", &head);
+    let mut table = Table::new("Frames by outcome", &head);
     for direction in &of.directions {
         let bits = per_second(direction.forwarded_bytes as f64 * 8.0);
         let burst = (direction.bursts > 0)

@@ -49,7 +49,7 @@ fn row(run: &Run, flow: &Flow, pacing: &Pacing) -> [Cell; 8] {
 pub(crate) fn said(pacing: &Pacing) -> String {
     let named = match &pacing.named {
         Some(named) => were(named, pacing.long_turns),
-        None => "what they were was not looked at".to_owned(),
+        None => "their cause was not recorded".to_owned(),
     };
     format!(
         "{} long turns of the sender's loop (longer than {} while polling, {} while sending), {} in all, \
@@ -81,7 +81,7 @@ fn were(named: &NamedTurns, long_turns: u64) -> String {
     }
     let unseen = long_turns.saturating_sub(named.looked_at);
     if unseen > 0 {
-        said.push(format!("{} were not looked at", count(unseen)));
+        said.push(format!("of {} the cause was not recorded", count(unseen)));
     }
     said.join("; ")
 }
@@ -121,7 +121,7 @@ mod tests {
         let limits = "20 long turns of the sender's loop (longer than 3 µs while polling, 9 µs while \
              sending), 4.4 ms in all, and 86 of 1,000 requests were sent late behind them; ";
         let unknown = said(&pacing(None));
-        assert_eq!(unknown, format!("{limits}what they were was not looked at"));
+        assert_eq!(unknown, format!("{limits}their cause was not recorded"));
         let by = |what, turns, took| TurnsBy { what, turns, took: Nanos(took) };
         let named = NamedTurns {
             looked_at: 19,
@@ -129,8 +129,8 @@ mod tests {
         };
         let expected = format!(
             "{limits}8 (4.09 ms) have a known cause: interrupts 7 (90 µs), other threads 1 (4 ms); 11 are \
-             its own system calls or have no known cause; 1 were \
-             not looked at"
+             its own system calls or have no known cause; of 1 \
+             the cause was not recorded"
         );
         assert_eq!(said(&pacing(Some(named))), expected);
         let none = said(&pacing(Some(NamedTurns { looked_at: 20, by: Vec::new() })));

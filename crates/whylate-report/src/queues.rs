@@ -37,9 +37,7 @@ pub(crate) fn said(of: &Socket) -> Option<String> {
             said.push(format!("what it received came through queue {napi} (NAPI id){cpu}"));
         }
         None if of.incoming_cpu.is_some() => {
-            said.push(format!(
-                "what it received was taken in{cpu}, through no queue with a NAPI id"
-            ));
+            said.push(format!("it received{cpu} (no NAPI id)"));
         }
         None => (),
     }
@@ -171,7 +169,7 @@ mod tests {
     #[test]
     fn a_sockets_queues_are_told_in_words() {
         let of = |transmit, sent_by: &[u32], napi| said(&socket(transmit, sent_by, napi)).unwrap();
-        let taken_in = "what it received was taken in on CPU 1, through no queue with a NAPI id";
+        let taken_in = "it received on CPU 1 (no NAPI id)";
         assert_eq!(of(1, &[0], None), format!("client0 has one transmit queue; {taken_in}"));
         let by = of(4, &[2], Some(9));
         assert!(by.starts_with("it sends by transmit queue 2 of 4 of client0 (XPS); "), "{by}");

@@ -15,7 +15,7 @@ use crate::{frames, queues, residence};
 const MOST_CLIENTS: usize = 64;
 
 /// Heading of the table of residences.
-const RESIDENCE: &str = "Residence: from receiving a request to sending its answer";
+const RESIDENCE: &str = "Residence: from receiving a request to sending its reply";
 /// How it is to be read.
 const WAITED: &str = "What a request waited in the socket or in the receiving ring before it was seen is \
                       not in it.";
@@ -52,7 +52,7 @@ pub(crate) fn document(of: &Reflected, columns: Percentiles) -> Document {
 /// Where, when and how much.
 pub(crate) fn said(of: &Reflected) -> impl Iterator<Item = Block> {
     let unsent = of.first_unsent.as_ref();
-    let unsent = unsent.map(|why| Block::Note(format!("the first answer not sent: {why}")));
+    let unsent = unsent.map(|why| Block::Note(format!("the first reply not sent: {why}")));
     Block::texts(std::iter::once(circumstances(of)).chain(remarks(of)))
         .chain([Block::Table(counts(of))])
         .chain(unsent)
@@ -109,10 +109,10 @@ fn counts(of: &Reflected) -> Table {
         ("requests answered", of.answered),
         ("of warm-ups, answered", of.warm_ups),
         ("one way, counted by client", of.one_way),
-        ("that ask for no answer", of.unasked),
+        ("that ask for no reply", of.unasked),
         ("foreign, not answered", of.foreign),
         ("of another version, not answered", of.other_version),
-        ("answers that could not be sent", of.unsent),
+        ("replies that could not be sent", of.unsent),
     ];
     let left = [of.foreign, of.other_version, of.unsent].into_iter().fold(0, u64::saturating_add);
     rows.extend((left > 0).then_some(("without a reply, in all", left)));
@@ -128,7 +128,7 @@ fn counts(of: &Reflected) -> Table {
     }
     let program = of.program.iter().flat_map(frames::judged);
     let rows = rows.into_iter().map(|(what, n)| vec![what.to_owned(), count(n)]).chain(program);
-    Table::new("What became of messages", &["messages", "count"]).with(rows)
+    Table::new("Messages by outcome", &["messages", "count"]).with(rows)
 }
 
 /// How many clients there were, those among them that made room for others.
@@ -152,10 +152,10 @@ fn by_client(of: &Reflected) -> Table {
     table
 }
 
-/// What came of messages that asked for no answer, and how far apart.
+/// What came of messages that asked for no reply, and how far apart.
 fn one_way(of: &Reflected) -> Table {
-    let head = ["from", "came", "twice", "reordered", "rate", "min", "p50", "p99", "max"];
-    let caption = "Messages that asked for no answer, and the distances at which they came";
+    let head = ["from", "received", "twice", "reordered", "rate", "min", "p50", "p99", "max"];
+    let caption = "Messages that asked for no reply, and the distances at which they came";
     let mut table = Table::new(caption, &head).most(MOST_CLIENTS);
     for client in &of.clients {
         let Some(sink) = &client.one_way else { continue };

@@ -76,8 +76,11 @@ pub(crate) fn part(part: u64, all: u64) -> Cell {
 fn in_all(kinds: &[SelfTestKind]) -> Option<String> {
     let InAll { injected, found, traced, named } = InAll::of(kinds);
     let told = |of: u64, all: u64| format!("{} of {}, {}", count(of), count(all), part(of, all));
-    let named =
-        if traced > 0 { format!("; named right: {}", told(named, traced)) } else { String::new() };
+    let named = if traced > 0 {
+        format!("; attributed to the right cause: {}", told(named, traced))
+    } else {
+        String::new()
+    };
     (injected > 0).then(|| format!("all kinds: found: {}{named}", told(found, injected)))
 }
 

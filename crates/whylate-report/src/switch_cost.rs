@@ -159,7 +159,7 @@ fn remarks(found: &SwitchCost) -> Vec<String> {
                 None => String::new(),
             };
             said.push(format!(
-                "the kernel lets {} of ordinary priority run for {}{interval}: {} switches",
+                "the kernel lets {} of normal priority run for {}{interval}: {} switches",
                 between.name(),
                 Value::from(quantum.median),
                 rate(quantum.per_second)
@@ -204,10 +204,10 @@ fn in_turns(found: &SwitchCost) -> Option<String> {
 fn quanta(found: &SwitchCost) -> String {
     let slice = match found.kernel.base_slice {
         Some(slice) => {
-            format!("the kernel's slice of ordinary threads is {}", Value::from(slice))
+            format!("the kernel's slice of normal threads is {}", Value::from(slice))
         }
         None => {
-            "the kernel's slice of ordinary threads cannot be read (it lies in debugfs)".to_owned()
+            "the kernel's slice of normal threads cannot be read (it lies in debugfs)".to_owned()
         }
     };
     match found.kernel.round_robin {

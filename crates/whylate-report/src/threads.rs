@@ -30,7 +30,7 @@ const SKIPPED: &str = "skipped: jobs that never began, because their deadline wa
                                   before the job before was done; they are among the missed.";
 /// What the columns of the table of CPU time mean.
 const RECEIVED: &str = "received: the sum of the blocks of CPU time; waited: \
-                                   of its own accord; lost: it was runnable and did not run.";
+                                   asleep or blocked; lost: it was runnable and did not run.";
 
 /// The name of the section.
 pub(crate) const ID: &str = "threads";
@@ -320,7 +320,7 @@ fn trace(run: &Run) -> String {
         .gap_recording_ns
         .map_or(String::new(), |ns| format!("; a record takes {} (median)", time(ns)));
     format!(
-        "execution trace: {} blocks, {} of them without room ({}){cost}",
+        "execution trace: {} blocks, {} dropped ({}){cost}",
         count(blocks),
         count(lost),
         percent(share)

@@ -104,7 +104,7 @@ fn affinity(exam: &Exam<'_>) -> Outcome {
         let Some(reach) = reach(exam, row.number, &mut tally) else { continue };
         let counted = columns.iter().zip(&row.counts).filter(|(cpu, _)| exam.is_measured(**cpu));
         let count = counted.fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
-        let phrase = format!("{} {} ({count} so far)", row.number, row.name());
+        let phrase = format!("IRQ {} {} ({count} since boot)", row.number, row.name());
         found.push(Found { reach, count, phrase, number: row.number });
     }
     found.sort_by_key(|one| (one.reach, std::cmp::Reverse(one.count)));

@@ -68,11 +68,11 @@ fn clocksource(exam: &Exam<'_>) -> Outcome {
     let name = said.value.clone();
     match name.as_str() {
         "tsc" | "arch_sys_counter" => {
-            Outcome::fine(format!("the kernel counts time by {name}")).seen(said.evidence)
+            Outcome::fine(format!("the kernel's clock source is {name}")).seen(said.evidence)
         }
         "kvm-clock" | "xen" | "hyperv_clocksource_tsc_page" => {
             let outcome = Outcome::note(format!(
-                "the kernel counts time by {name}, a clock that the hypervisor keeps"
+                "the kernel's clock source is {name}, a clock that the hypervisor keeps"
             ))
             .seen(said.evidence);
             if offers("tsc") {
@@ -83,7 +83,7 @@ fn clocksource(exam: &Exam<'_>) -> Outcome {
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" | "hyperv_clocksource_msr" => {
             let outcome =
-                Outcome::spoils(format!("the kernel counts time by {name}")).seen(said.evidence);
+                Outcome::spoils(format!("the kernel's clock source is {name}")).seen(said.evidence);
             if offers("tsc") {
                 outcome.run(format!("echo tsc > {DIR}/current_clocksource"))
             } else {

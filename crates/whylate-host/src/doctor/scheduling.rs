@@ -31,7 +31,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "timer-slack",
         subject: Subject::Scheduling,
-        why: "the kernel may make an ordinary thread's wake-up late by this much, to do several at \
+        why: "the kernel may make a normal thread's wake-up late by this much, to do several at \
               once; real-time threads have none",
         look: timer_slack,
     },

@@ -3,6 +3,7 @@
 
 use crate::backends::Claim;
 use crate::calibration::Trust;
+use crate::flow::Direction;
 use crate::run::Run;
 
 /// What stood between what a calibration was of and what a measurement is of.
@@ -31,28 +32,49 @@ pub(super) fn settle(run: &mut Run) {
             *other = condition(other);
         }
     }
+    for series in &mut run.series {
+        series.label = label(&series.label);
+    }
     for of in run.device.iter_mut().flat_map(|device| &mut device.forwarding) {
         of.why = why(&of.why);
     }
+    let first = run.backends.as_ref().and_then(|of| of.first()).map(|row| row.backend.clone());
+    let first = first.unwrap_or_else(|| "the first".to_owned());
     let rows = run.backends.iter_mut().flat_map(|of| &mut of.rows);
     for saved in rows.flat_map(|row| &mut row.saved) {
         if let Some(Claim::Nothing { why }) = &mut saved.claim {
-            *why = no_claim(why).unwrap_or_else(|| why.clone());
+            *why = no_claim(why, &first).unwrap_or_else(|| why.clone());
         }
     }
 }
 
-/// `the first differs from itself by +-61.9%, and it takes 3% or less`, or `3 rounds of both, and it takes 4`.
-fn no_claim(once: &str) -> Option<String> {
+/// `through bridge, 64 bytes, there`.
+fn label(once: &str) -> String {
+    let told = |words: &str, direction: Direction| {
+        let name = once.strip_prefix("through ")?.strip_suffix(words)?;
+        let way = direction.name();
+        match name.strip_suffix(" bytes") {
+            Some(of_size) => Some(format!("through {of_size} B {way}")),
+            None => (name == "the box").then(|| format!("through {name}, {way}")),
+        }
+    };
+    let told = told(", there", Direction::There).or_else(|| told(", back", Direction::Back));
+    told.unwrap_or_else(|| once.to_owned())
+}
+
+/// `the first differs from itself by +-61.9%, and it takes 3% or less`, the same in later words, or `3 rounds of
+/// both, and it takes 4`.
+fn no_claim(once: &str, first: &str) -> Option<String> {
+    if let Some(by) = once.strip_prefix("the first, measured twice a round, differs by up to ") {
+        return Some(format!("{first} differs from itself by up to {by}"));
+    }
     if let Some((rounds, fewest)) = once.split_once(" rounds of both, and it takes ") {
         return Some(format!("only {rounds} rounds have both, and {fewest} are needed"));
     }
     let (apart, most) =
         once.strip_prefix("the first differs from itself by +-")?.split_once("%, and it takes ")?;
     let (apart, most) = (apart.parse::<f64>().ok()?, most.strip_suffix(" or less")?);
-    Some(format!(
-        "the first, measured twice a round, differs by up to +-{apart:.0}% (at most {most} is allowed)"
-    ))
+    Some(format!("{first} differs from itself by up to +-{apart:.0}% (at most {most} is allowed)"))
 }
 
 fn trusts(run: &mut Run) -> impl Iterator<Item = &mut Trust> {
@@ -147,16 +169,38 @@ mod tests {
     }
 
     #[test]
+    fn directions_through_a_box_have_one_name_each() {
+        for (once, now) in [
+            ("through bridge, 64 bytes, there", "through bridge, 64 B outbound"),
+            ("through bridge, 64 bytes, back", "through bridge, 64 B inbound"),
+            ("through the box, back", "through the box, inbound"),
+            ("response time, there and back", "response time, there and back"),
+        ] {
+            assert_eq!(label(once), now);
+            assert_eq!(label(now), now, "it is told so today");
+        }
+        let doubt =
+            "through bridge, 64 bytes: the send delay of back (p90 10us) exceeds its service time";
+        let told = "through bridge, 64 bytes: the send delay of inbound frames (p90 10us) exceeds its service time";
+        assert_eq!(crate::device::by_direction(doubt), told);
+        assert_eq!(crate::device::by_direction(told), told);
+    }
+
+    #[test]
     fn why_nothing_is_claimed_of_a_backend_is_told_in_the_words_of_today() {
         for (once, now) in [
             (
                 "the first differs from itself by +-61.9%, and it takes 3% or less",
+                "udp spin differs from itself by up to +-62% (at most 3% is allowed)",
+            ),
+            (
                 "the first, measured twice a round, differs by up to +-62% (at most 3% is allowed)",
+                "udp spin differs from itself by up to +-62% (at most 3% is allowed)",
             ),
             ("3 rounds of both, and it takes 4", "only 3 rounds have both, and 4 are needed"),
         ] {
-            assert_eq!(no_claim(once).as_deref(), Some(now));
-            assert_eq!(no_claim(now), None, "it is told so today");
+            assert_eq!(no_claim(once, "udp spin").as_deref(), Some(now));
+            assert_eq!(no_claim(now, "udp spin"), None, "it is told so today");
         }
     }
 

@@ -34,7 +34,7 @@ pub struct SelfTestKind {
     pub injected: u64,
     /// How many overlap a recorded gap.
     pub found: u64,
-    /// Gaps ascribed to the injector.
+    /// Gaps attributed to the injector.
     pub ascribed: u64,
     /// Of those, made by it; none where evidence A is missing.
     pub ascribed_rightly: u64,

@@ -252,9 +252,12 @@ fn a_self_test_with_less_than_99_percent_right_is_not_trusted() {
     let just = SelfTestKind { named_right: 495, ascribed_rightly: 594, ..perfect() };
     assert_eq!(tested(just.clone()), [""; 0]);
     let why = tested(SelfTestKind { named_right: 494, ..just.clone() });
-    assert_eq!(why, ["self-test, ipi: 494 of 500 found were named right"]);
+    assert_eq!(why, ["self-test, ipi: 494 of 500 found were attributed to the right cause"]);
     let why = tested(SelfTestKind { ascribed_rightly: 593, ..just });
-    assert!(why[0].contains("593 of 600 stalls ascribed"), "{why:?}");
+    assert!(
+        why[0].contains("7 of 600 stalls attributed to the injector had another cause"),
+        "{why:?}"
+    );
 }
 
 #[test]
@@ -319,7 +322,7 @@ fn requests_that_left_late_hold_their_response_times_or_make_them_the_clients_ow
     let name = run.flows[0].name.clone();
     let within = Warning::Within { part: "first".to_owned(), of: Box::new(of(&name)) };
     let (holds, own) =
-        ("The response times hold", "Most of the response times is the client's own");
+        ("The response times hold", "Most of each response time is the client's own delay");
     let (late, service) = (run.flows[0].lateness.clone(), run.flows[0].service.clone());
     let set = |run: &mut Run, name: &Option<String>, to: u64| {
         let series = run.series.iter_mut().find(|of| Some(&of.name) == name.as_ref()).unwrap();
@@ -331,13 +334,20 @@ fn requests_that_left_late_hold_their_response_times_or_make_them_the_clients_ow
         assert!(warning.advice_in(&run).starts_with(holds), "{}", warning.advice_in(&run));
     }
     set(&mut run, &late, 20_001);
-    assert!(poor(&run)[0].contains("response times are the client's own"), "{:?}", poor(&run));
+    assert!(
+        poor(&run)[0].contains("the response times measure the client, not the server"),
+        "{:?}",
+        poor(&run)
+    );
     let (out, back) = ("client0".to_owned(), "server0".to_owned());
     let across = crate::flow::Across { out, back, one_thread: true };
     let before = run.flows[0].way.across.replace(across);
     assert!(!poor(&run)[0].contains("response time"), "{:?}", poor(&run));
     let advice = within.advice_in(&run);
-    assert!(advice.starts_with("Most of the latencies from due is the client's own"), "{advice}");
+    assert!(
+        advice.starts_with("Most of each latency from due is the client's own delay"),
+        "{advice}"
+    );
     run.flows[0].way.across = before;
     for warning in [&of(&name), &within] {
         let advice = warning.advice_in(&run);

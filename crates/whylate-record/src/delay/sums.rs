@@ -220,7 +220,7 @@ impl<'a> Sums<'a> {
     ) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for (of, lateness) in directions.iter().zip(&self.lateness) {
-            let direction = format!("{} to {}", of.from, of.to);
+            let direction = format!("{} -> {}", of.from, of.to);
             if !of.counts.closes() {
                 warnings.push(Warning::FramesUncounted { direction: direction.clone() });
             }

@@ -147,7 +147,7 @@ fn read_and_store(
     warnings.extend(summary::not_stationary(&series));
     let warnings = unique(warnings);
     let device = device(question, (&before, &behind), &found, ways, resolution_ns);
-    let asked = "How long do packets take from one capture to the other, and what became of them?";
+    let asked = "How long do packets take from one capture to the other, and how many are lost?";
     let beginning =
         bench.beginning((&question.command_line[..], asked, question.seed), state, clock);
     let run = Run {
@@ -234,8 +234,8 @@ fn resolution_ns(before: &CaptureFacts, behind: &CaptureFacts) -> f64 {
 
 fn name(direction: Direction) -> (&'static str, &'static str) {
     match direction {
-        Direction::There => ("captured-there", "through the box, there"),
-        Direction::Back => ("captured-back", "through the box, back"),
+        Direction::There => ("captured-there", "through the box, outbound"),
+        Direction::Back => ("captured-back", "through the box, inbound"),
     }
 }
 

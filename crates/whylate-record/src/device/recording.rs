@@ -12,7 +12,7 @@ use whylate_clock::Counter;
 use whylate_host::configuration::Applied;
 use whylate_host::cpus;
 use whylate_host::topology::Topology;
-use whylate_model::device::Device;
+use whylate_model::device::{Device, by_direction};
 use whylate_model::directory::RunDir;
 use whylate_model::flow::Direction;
 use whylate_model::run::Run;
@@ -418,7 +418,7 @@ impl<'a> Recording<'a> {
     }
 
     fn doubt(&mut self, turn: Turn, run: &Run) {
-        for reason in seen::doubts(run) {
+        for reason in seen::doubts(run).iter().map(|reason| by_direction(reason)) {
             let known = self.doubts.iter().any(|known| known.ends_with(reason.as_str()));
             if !known && self.doubts.len() < MOST_DOUBTS {
                 self.doubts.push(format!(

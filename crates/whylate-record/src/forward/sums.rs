@@ -153,7 +153,7 @@ impl<'a> Sums<'a> {
         }));
         let broken = directions.iter().filter(|direction| !direction.closes());
         warnings.extend(broken.map(|direction| Warning::FramesUncounted {
-            direction: format!("{} to {}", direction.from, direction.to),
+            direction: format!("{} -> {}", direction.from, direction.to),
         }));
         if let Some(Why::Lost { port, why }) = &self.why {
             let part = format!("forwarding by {}", plan.interfaces[*port]);

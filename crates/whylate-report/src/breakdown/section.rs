@@ -88,7 +88,7 @@ mod tests {
             "2 µs 20% 92 µs 92%",
             "whole 10 µs 100% 100 µs 100%",
             "never came: request wire out (card)",
-            "Points on the way, and what became of them",
+            "Points on the way, by outcome",
             "Stamps, before anything was measured",
             "Sent to stamped, beside the way",
             "The same point by two sources",

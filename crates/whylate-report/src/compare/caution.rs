@@ -308,11 +308,11 @@ impl Caution {
             }
             Self::MixedSide { .. } => {
                 "The spread between runs holds what these differences do. Record all runs of a \
-                 side on one machine in one state, in turns with the other side: A B A B."
+                 side on one machine in one state, alternating with the other side: A B A B."
             }
             Self::FewIntervals { .. } => {
                 "Samples are taken as independent where blocks of time are too few, and intervals \
-                 may be too narrow. Record for longer, or several runs a side."
+                 may be too narrow. Record for longer, or several runs per side."
             }
             Self::OtherDuration { .. } => {
                 "Quantiles, shares and rates can be compared; the maximum grows with the time."
@@ -323,12 +323,12 @@ impl Caution {
             }
             Self::OneRunEach => {
                 "Runs of the same thing differ, too, and nothing here says by how much. Record \
-                 five a side or more, in turns (A B A B), and name them all: \
+                 five runs per side or more, alternating A B A B, and name them all: \
                  `whylate compare B... --baseline A...`."
             }
             Self::FewRuns { .. } => {
-                "That no difference is shown, or that a limit held, says little. Record five a \
-                 side or more, in turns: A B A B."
+                "That no difference is shown, or that a limit held, says little. Record five \
+                 runs per side or more, alternating A B A B."
             }
             Self::SameRecording { .. } => "Nothing can differ between them. Name another run.",
             Self::BeyondTrust { .. } => {

@@ -361,8 +361,8 @@ impl std::fmt::Display for Verdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::NoDifferenceShown => "no difference shown",
-            Self::ALower => "A lower",
-            Self::AHigher => "A higher",
+            Self::ALower => "B higher",
+            Self::AHigher => "B lower",
         })
     }
 }

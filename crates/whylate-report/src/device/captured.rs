@@ -1,7 +1,6 @@
 //! A box by two captures of the same traffic, in words and a table.
 
 use whylate_model::device::{CapturedWay, Device, PacketPoint, TwoCaptures};
-use whylate_model::flow::Direction;
 
 use super::in_words;
 use crate::doc::Table;
@@ -55,17 +54,11 @@ fn stamped(ways: &[CapturedWay]) -> String {
             format!("Stamps, as it was told: {}", in_words(first.point))
         }
         _ => {
-            let of = |way: &CapturedWay| format!("{} {}", name(way.direction), in_words(way.point));
+            let of =
+                |way: &CapturedWay| format!("{} {}", way.direction.name(), in_words(way.point));
             let all: Vec<String> = ways.iter().map(of).collect();
             format!("Stamps, as it was told: {}", all.join("; "))
         }
-    }
-}
-
-fn name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::There => "there",
-        Direction::Back => "back",
     }
 }
 
@@ -84,13 +77,15 @@ pub(super) fn captured_ways(of: &Device) -> Option<Table> {
             one.backwards,
             one.reordered,
         ];
-        std::iter::once(name(one.direction).to_owned()).chain(counts.map(count))
+        std::iter::once(one.direction.name().to_owned()).chain(counts.map(count))
     };
     Table::new("Frames by way, by both captures", &head).with(ways.iter().map(row)).filled()
 }
 
 #[cfg(test)]
 mod tests {
+    use whylate_model::flow::Direction;
+
     use super::*;
 
     fn answer(of: &TwoCaptures) -> String {
@@ -141,6 +136,6 @@ mod tests {
         assert!(captures(&of).contains("Stamps, as it was told: end of the packet to its end"));
         of.ways[1].point = PacketPoint::StartToEnd;
         let said = captures(&of);
-        assert!(said.contains("back start of the packet in to its end out"), "{said}");
+        assert!(said.contains("inbound start of the packet in to its end out"), "{said}");
     }
 }

@@ -31,8 +31,9 @@ pub(super) fn screen(of: &Comparison) -> Screen {
     let mut answer = vec![headline(of, &pairs)];
     let by_limits = limits::sentence(of, &pairs);
     let one_run = of.cautions.iter().any(|caution| matches!(caution, Caution::OneRunEach));
-    let chance: Option<Sentence> = (one_run && !pairs.is_empty())
-        .then(|| "One run a side (*) cannot tell a real change from run-to-run variation.".into());
+    let chance: Option<Sentence> = (one_run && !pairs.is_empty()).then(|| {
+        "One run per side (*) cannot tell a real change from run-to-run variation.".into()
+    });
     let cause =
         pairs.first().and_then(|(_, of)| cause(of.causes.as_ref()?, of.lost_share.as_ref()));
     // What has no room in the answer stands below the table.
@@ -68,9 +69,11 @@ fn sections(of: &Comparison) -> Vec<Section> {
 /// What to do about it, in a sentence.
 fn advice(of: &Caution) -> String {
     match of {
-        Caution::OneRunEach => "Record five a side, in turns (A B A B): whylate compare B1 ... B5 \
+        Caution::OneRunEach => {
+            "Record five runs per side, alternating A B A B: whylate compare B1 ... B5 \
              --baseline A1 ... A5."
-            .to_owned(),
+                .to_owned()
+        }
         other => trusted::last_sentence(other.advice()),
     }
 }
@@ -175,7 +178,7 @@ fn is_spoilt(of: &Comparison) -> bool {
 fn headline(of: &Comparison, pairs: &[Known]) -> Sentence {
     let Some((pair, compared)) = pairs.first() else { return nothing(of) };
     let name = name(pair);
-    let spoilt = is_spoilt(of).then(|| Sentence::from("Not to be relied on: "));
+    let spoilt = is_spoilt(of).then(|| Sentence::from("Trust is poor: "));
     let begin = if spoilt.is_some() { str::to_owned } else { trusted::upper };
     if let Some(lost) = &compared.lost_share {
         return sentence![spoilt, lost_share(Told::of(name), lost)];

@@ -77,7 +77,7 @@ fn overflows(of: &DelayLine) -> Vec<String> {
 
 fn directions(of: &DelayLine) -> Table {
     let head =
-        ["direction", "delay", "received", "passed on", "lost on purpose", "dropped", "reordered"];
+        ["direction", "delay", "received", "passed on", "dropped as asked", "dropped", "reordered"];
     let mut table = Table::new("", &head);
     let row = |direction: &DelayDirection| {
         let counts = &direction.counts;

@@ -4,7 +4,6 @@ use whylate_model::Printable;
 use whylate_model::device::{
     BoundsAtPercent, Device, DeviceAtSize, FanIn, ForwardingKind, TwoCaptures,
 };
-use whylate_model::flow::Direction;
 use whylate_model::run::Run;
 use whylate_model::series::Quantile;
 use whylate_model::trust::TOO_FEW_ROUNDS;
@@ -128,10 +127,7 @@ fn at(quantiles: &[Quantile], percent: f64) -> Cell {
 
 /// What a row is of: `64 B outbound, local`.
 fn label(of: &DeviceAtSize) -> String {
-    let way = match of.direction {
-        Direction::There => "outbound",
-        Direction::Back => "inbound",
-    };
+    let way = of.direction.name();
     let configuration = of.configuration.as_deref().map_or(String::new(), |of| format!(", {of}"));
     format!("{} B {way}{configuration}", of.frame_bytes)
 }

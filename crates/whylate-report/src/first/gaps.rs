@@ -162,7 +162,7 @@ fn of_several(run: &Run, all: &[GapSummary]) -> Screen {
     let main = taken::sentence(&by_class(run, None), &of_all);
     let answer = std::iter::once(first).chain(main).collect();
     let head = ["lost CPU time", "of CPU", "95% CI", "longest", "main cause"];
-    let mut table = Table::new("", &head).words(&[4]);
+    let mut table = Table::new("", &head).words(&[4]).sorted_by(1);
     for gaps in &sorted {
         let main = by_class(run, Some(gaps.cpu)).first().map(taken::Taken::with_share);
         let share = lost(gaps);
@@ -189,12 +189,12 @@ fn not_measured(run: &Run, measured: &[CpuId]) -> Option<String> {
     }
     let left: Vec<CpuId> =
         run.host.cpus_online.iter().copied().filter(|cpu| !measured.contains(cpu)).collect();
-    let (cpus, were) = match left.len() {
+    let (cpus, were, them) = match left.len() {
         0 => return None,
-        1 => ("CPU", "was"),
-        _ => ("CPUs", "were"),
+        1 => ("CPU", "was", "it"),
+        _ => ("CPUs", "were", "them"),
     };
-    Some(format!("{cpus} {} {were} not measured (--cpus all).", CpuList(&left)))
+    Some(format!("{cpus} {} {were} not measured; --cpus all includes {them}.", CpuList(&left)))
 }
 
 /// What tells more of why: the run's own command as root, or the settings of its CPUs. The path that sudo looks

@@ -269,7 +269,8 @@ impl Fitting<'_> {
             if is_of_texts(table) { self.texts(&all) } else { self.columns(table, &all) };
         let more = entries(table).saturating_sub(shown);
         if more > 0 {
-            lines.push(format!("and {more} more: --full"));
+            let between = rest(table, rows).map_or_else(String::new, |of| format!(", {of}"));
+            lines.push(format!("and {more} more{between}: --full"));
         }
         lines
     }
@@ -373,6 +374,16 @@ impl Fitting<'_> {
 /// A command without what it is for.
 fn alone(command: &str) -> &str {
     command.split_once("  ").map_or(command, |(command, _)| command)
+}
+
+/// Between which values the rows behind so many lie, of a table that is sorted by some.
+fn rest(table: &Table, rows: usize) -> Option<String> {
+    let column = table.sorted_by.filter(|_| !table.keeps_last)?;
+    let cell = |row: Option<&Vec<Cell>>| row.and_then(|row| row.get(column)).cloned();
+    let left_out = table.rows.get(rows..)?;
+    let said = |row| Some(cell(row)?.alone().said());
+    let (most, least) = (said(left_out.first())?, said(left_out.last())?);
+    Some(if most == least { most } else { format!("{}–{most}", least.trim_end_matches('%')) })
 }
 
 /// How many entries a table has.

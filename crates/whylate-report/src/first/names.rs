@@ -92,8 +92,9 @@ mod tests {
 
     #[test]
     fn names_that_would_be_cut_to_the_same_leave_out_what_they_have_in_common() {
-        let ways = ["through bridge, 64 bytes, there", "through bridge, 64 bytes, back", "other"];
-        assert_eq!(told(&ways, 20), ["through bri... there", "through brid... back", "other"]);
+        let ways =
+            ["through bridge, 64 bytes, outbound", "through bridge, 64 bytes, inbound", "other"];
+        assert_eq!(told(&ways, 20), ["through... outbound", "through b... inbound", "other"]);
         let sizes = ["through bridge, 64 bytes", "through bridge, 512 bytes"];
         assert_eq!(told(&sizes, 18), ["throug... 64 bytes", "throu... 512 bytes"]);
         assert_eq!(told(&sizes, 14), ["64 bytes", "512 bytes"]);

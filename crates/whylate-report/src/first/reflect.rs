@@ -30,7 +30,7 @@ fn headline(of: &Reflected) -> Sentence {
     let clients = clients_seen(of);
     let from = (clients > 0).then(|| sentence![" from ", several(clients, "client", "clients")]);
     // The requests may have come in a part of it.
-    let lasted = sentence![" in ", of.lasted, " of listening"];
+    let lasted = sentence!["; it listened for ", of.lasted];
     if of.answered == 0 {
         return match of.one_way {
             0 => sentence!["No measured request was answered", lasted, "."],
@@ -53,7 +53,7 @@ fn headline(of: &Reflected) -> Sentence {
         }
         (left, _) => sentence![several(left, "message", "messages"), " got no reply"],
     };
-    sentence![answered, from, lasted, "; ", left, "."]
+    sentence![answered, from, "; ", left, lasted, "."]
 }
 
 /// What got no reply, and why.
@@ -135,7 +135,7 @@ fn notes(of: &Reflected) -> Vec<String> {
             ),
         };
         notes.push(format!(
-            "Residence: from receiving a request to sending its answer (this machine's share of the round \
+            "Residence: from receiving a request to sending its reply (this machine's share of the round \
              trip). Resolution {step}.{warm_ups}"
         ));
     }

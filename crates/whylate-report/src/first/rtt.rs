@@ -153,7 +153,7 @@ pub(super) fn beyond(tables: &[Table]) -> Option<String> {
     cells.any(Cell::is_beyond).then(|| BEYOND.to_owned())
 }
 
-const BEYOND: &str = "~: not trusted: beyond what the calibration of this transport supports.";
+const BEYOND: &str = "~: beyond what the calibration of this transport supports.";
 
 pub(super) fn headline(run: &Run, flow: &Flow) -> Sentence {
     if flow.asked.one_way {
@@ -218,7 +218,7 @@ pub(super) fn departures(run: &Run, flow: &Flow) -> Option<Sentence> {
             // Where nearly all left in time, it is by their distances that they are not what was asked for.
             let in_time = process.lateness_p999.is_some_and(|late| late <= process.tolerance);
             if in_time && process.distribution.is_some() {
-                return Some("Requests left at other distances than a Poisson process has.".into());
+                return Some("The send intervals do not follow a Poisson process.".into());
             }
             if let Some(late) = process.beyond_tolerance.filter(|late| late.count > 0) {
                 let [late, of] = [late.count, late.of].map(|of| Sentence::asked(Value::Count(of)));
@@ -316,7 +316,7 @@ fn requests(run: &Run) -> Table {
     let (what, arrived) = if run.flows.iter().all(is_answered) {
         ("requests", "answered")
     } else {
-        ("messages", "came")
+        ("messages", "received")
     };
     let head = [what, "asked", "sent", arrived, "lost", "late replies", "duplicates"];
     let heads: Vec<&str> = head.into_iter().chain(seldom.iter().map(|(name, _)| *name)).collect();

@@ -1,4 +1,4 @@
-//! Are interruptions that were injected found, and named right?
+//! Are interruptions that were injected found, and attributed to the right cause?
 
 use whylate_model::cause::Validation;
 use whylate_model::run::{Run, SelfTestKind};
@@ -44,7 +44,7 @@ fn answer(kinds: &[SelfTestKind]) -> Vec<Sentence> {
         return vec!["No interruption was injected, so there is nothing to judge.".into()];
     }
     let first = told(found, injected, " injected interruptions were found");
-    let second = (traced > 0).then(|| told(named, traced, " found were named right"));
+    let second = (traced > 0).then(|| told(named, traced, " were attributed to the right cause"));
     std::iter::once(first).chain(second).collect()
 }
 
@@ -62,7 +62,7 @@ fn told(part: u64, all: u64, what: &'static str) -> Sentence {
 
 fn table(kinds: &[SelfTestKind]) -> Table {
     let head =
-        ["interruptions", "injected", "found", "95% CI", "named right", "95% CI", "error, p99"];
+        ["interruptions", "injected", "found", "95% CI", "right cause", "95% CI", "error, p99"];
     let mut table = Table::new("", &head);
     for kind in kinds {
         let named = kind.with_trace.then_some(Value::Count(kind.named_right));

@@ -30,7 +30,7 @@ pub(super) fn screen(run: &Run) -> Screen {
         answer,
         tables: vec![direct(of), indirect(of)],
         notes: apart(of).into_iter().collect(),
-        more: vec!["--overhead measured  lets whylate rta use these costs".to_owned()],
+        more: vec!["whylate rta --task \"3ms 8ms\" --overhead {directory}  uses it".to_owned()],
         ..Screen::default()
     }
 }
@@ -112,7 +112,7 @@ fn direct(of: &SwitchCost) -> Table {
 }
 
 fn indirect(of: &SwitchCost) -> Table {
-    let head = ["cost through caches", "per switch", "95% CI", "shown above 0"];
+    let head = ["cost through caches", "per switch", "95% CI", "significant"];
     let mut table = Table::new("", &head).words(&[3]);
     for row in &of.indirect {
         let cell = penalty(row);

@@ -143,6 +143,12 @@ impl Class {
             Self::Hypervisor => (" went", " to the hypervisor".into()),
             Self::Task(_) | Self::Member(_) => (" went", sentence![" to ", Told::of(self.name())]),
             Self::Tasks => (" went", " to other tasks".into()),
+            Self::NoTask { virtual_machine: true } => {
+                (" went", " to interrupts or the hypervisor".into())
+            }
+            Self::NoTask { virtual_machine: false } => {
+                (" went", " to interrupts or the firmware".into())
+            }
             Self::Tick => (" is", " the timer tick".into()),
             _ => (" is", sentence![" ", Told::of(self.name())]),
         }

@@ -54,7 +54,8 @@ pub(super) fn others_once(
 const WITHOUT_WARNING: [(&str, &str); 8] = [
     (
         "of the lost time has no kernel event",
-        "For time with no kernel event look at the hypervisor's side, or run hwlatdetect.",
+        "For time with no kernel event check CPU pinning and overcommit of the physical machine; on bare metal run \
+         hwlatdetect.",
     ),
     ("do not bound p99", "Run longer (--duration)."),
     (" jobs of thread ", "Run longer (--duration)."),

@@ -236,7 +236,7 @@ fn where_requests_were_lost_is_told_with_what_the_other_end_says() {
     );
     assert!(
         said.ends_with(
-            "the other end answered 930 and took 0 for foreign; it held a request for 90 ns at least, \
+            "the other end answered 930 and rejected 0 foreign messages; it held a request for 90 ns at least, \
              160 ns in the median, 8 µs at most"
         ),
         "{said}"

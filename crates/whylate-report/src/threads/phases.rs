@@ -12,7 +12,7 @@ const PASSES: &str = "run: what a pass received for its run steps, by its blocks
                       file asks for; pass: from begin to begin, beside what run, runtime and sleep \
                       steps come to where they alone decide; lost: the thread wanted the CPU and did \
                       not have it; means.";
-const TIMERS: &str = "period: mean distance of the activations by a timer; put off: periods that \
+const TIMERS: &str = "period: mean distance of the wake-ups by a timer; put off: periods that \
                       began late, because the instant before was over when the thread came to it, \
                       and by how much in all. Without a number: threads share the timer.";
 const RUNTIMES: &str = "runtime steps are busy by the clock, whatever they receive. lasted: from \
@@ -64,7 +64,7 @@ fn passes(run: &Run) -> Option<Explained> {
 }
 
 fn timers(run: &Run) -> Option<Explained> {
-    let head = ["thread", "phase", "period asked", "activations", "period", "put off", "by"];
+    let head = ["thread", "phase", "period asked", "wake-ups", "period", "put off", "by"];
     table(run, ("Timers", &head, TIMERS), |phase| {
         let asked = Value::from(phase.period_asked?).to_string();
         Some(match phase.activations {

@@ -57,7 +57,7 @@ use crate::parse;
 ///
 /// Limits: needs root, for namespaces, and two CPUs: one for the line, one for the client. Without
 /// root `whylate delay --proxy` shows what udp makes of a known delay. A limit cannot be beyond
-/// what the sample supports: p99.99 takes some 50 000 messages of each backend, p99.999 half a
+/// what the sample supports: p99.99 takes some 50,000 messages of each backend, p99.999 half a
 /// million. The result holds for one way through virtual links of this machine, at this rate and
 /// size.
 #[derive(Debug, Clone, Args)]
@@ -115,7 +115,7 @@ pub(crate) struct Calibrate {
         default_value = "2s"
     )]
     pub(crate) duration: Nanos,
-    /// Largest error that counts as none
+    /// Largest error accepted
     #[arg(
         help_heading = "What to judge",
         long,
@@ -138,9 +138,9 @@ pub(crate) struct Calibrate {
         value_parser = parse::cpu
     )]
     pub(crate) line_cpus: Option<CpuId>,
-    /// Judge this program instead of the backends; {address} and {port} are filled in
+    /// Calibrate this program instead of the backends; {address} and {port} are filled in
     #[arg(
-        help = "Judge this program instead; {address}, {port}",
+        help = "Calibrate this program instead; {address}, {port}",
         long_help,
         help_heading = "Another client",
         long,

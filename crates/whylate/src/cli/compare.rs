@@ -11,8 +11,8 @@ use super::help::COMMON;
 /// Compare runs: what changed, by how much, and is it significant?
 ///
 /// With two run directories the first is the one before the change (A), the second the one after it
-/// (B). With --baseline the runs named there are A and the others B. Give several a side, recorded
-/// in turns (A B A B), so that the spread between runs counts, too.
+/// (B). With --baseline the runs named there are A and the others B. Give several runs per side,
+/// alternating A B A B, so that the spread between runs counts, too.
 ///
 /// Series that measure different things (other points, another clock, loop, transport, size, rate,
 /// task set, timer or load) are not compared; every difference is named, and --across allows it by
@@ -26,7 +26,7 @@ use super::help::COMMON;
 /// the difference is beyond it; 4 a limit cannot be judged, for example because n is too small, or
 /// trust is poor.
 ///
-/// Limits: each line has its own 95 % interval; among twenty lines one is wrong by chance.
+/// Limits: each line has its own 95% interval; among twenty lines one is wrong by chance.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Compare {
     /// Run directories: BEFORE AFTER, or with --baseline those after the change

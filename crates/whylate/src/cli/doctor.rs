@@ -9,7 +9,7 @@ use super::help::COMMON;
 
 /// Settings that distort measurements, and how to fix them
 ///
-/// Reads back every setting that is known to spoil measurements, says what it found and where, why
+/// Reads back every setting that is known to distort measurements, says what it found and where, why
 /// it matters, and which command fixes it; it changes nothing itself. A file that is absent or
 /// cannot be read is `unknown`, never `off`. Root sees more; everybody sees most.
 ///
@@ -18,7 +18,7 @@ use super::help::COMMON;
 /// Cost: about a second, and 16 MiB written to a nameless file in the current directory, to see how
 /// fast recordings can be stored.
 ///
-/// Limits: it reports what can spoil a measurement, not what did; `whylate gaps` measures that. It
+/// Limits: it reports what can distort a measurement, not what did; `whylate gaps` measures that. It
 /// cannot see the settings of the firmware, nor what a hypervisor does: on a virtual machine,
 /// processor, memory and port settings that look fine in the guest are `unknown`.
 ///

@@ -17,7 +17,7 @@ use crate::parse::{self, Sched};
 /// What comes in on one interface is sent on by the other, in both directions, with no byte
 /// changed. It polls rings without sleeping, copies bursts from ring to ring, and prints
 /// `forwarding between A and B` on standard error when it is ready. At the end it reports, for each
-/// direction, what became of every frame, how long frames stayed (from when they were seen in one
+/// direction, the outcome of every frame, how long frames stayed (from when they were seen in one
 /// ring to when they were handed to the other), what a frame cost in ticks of the counter for
 /// receiving, work and transmitting, and how many frames each ring or interface lost.
 ///

@@ -164,7 +164,7 @@ pub(crate) struct Gaps {
         help_heading = "What to measure"
     )]
     pub(crate) loop_kind: Loop,
-    /// Count every delta, not only stalls, for min/p50/p99/p99.9/max over all readings
+    /// Count every interval between two readings, not only stalls, for min/p50/p99/p99.9/max
     #[arg(
         help = "Distribution of all readings, not of stalls alone",
         long_help,

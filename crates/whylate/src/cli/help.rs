@@ -74,12 +74,12 @@ Real-time tasks:
   hourglass, paper        repeat Hourglass 0.5 (2002), or a paper's experiments
 Network devices:
   device, forward, delay  measure a device; forward or delay its frames
-  calibrate               how close each backend is to the truth
+  calibrate               error of each rtt backend against a known delay
 Prepare and view:
   doctor, lab             settings that distort measurements; a test network
   report, compare, merge  recorded runs
-  completions, man        for a shell, and for man
-Options: --cpus --duration --out --format json --quick --full -h --help -V
+  completions, man        shell completions and manual pages
+Options of most commands: --cpus --out --format json --quick --full -h --help -V
 ";
 
 /// `help COMMAND` as `COMMAND --help`. It is no command of its own, which lists, completions and manual pages would
@@ -502,6 +502,55 @@ mod tests {
         assert_eq!(silent, [] as [&str; 0]);
     }
 
+    /// Paragraphs about a command or one of its options, without examples, which are as they are typed.
+    fn paragraphs<'a>(texts: impl IntoIterator<Item = Option<&'a StyledStr>>) -> Vec<String> {
+        let in_one_line = |of: &str| of.split_whitespace().collect::<Vec<_>>().join(" ");
+        let texts = texts.into_iter().flatten().map(StyledStr::to_string);
+        let all = texts.flat_map(|text| text.split("\n\n").map(in_one_line).collect::<Vec<_>>());
+        all.filter(|text| !text.starts_with("Example: ")).collect()
+    }
+
+    /// Percent signs and thousands that are apart from their number.
+    fn apart(text: &str) -> Vec<String> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let is_number = |word: &str| !word.is_empty() && word.bytes().all(|of| of.is_ascii_digit());
+        let is_apart = |pair: &&[&str]| {
+            let behind = bare(pair[1]);
+            is_number(pair[0]) && (behind == "%" || (behind.len() == 3 && is_number(behind)))
+        };
+        words.windows(2).filter(is_apart).map(|pair| pair.join(" ")).collect()
+    }
+
+    fn bare(word: &str) -> &str {
+        word.trim_end_matches(['.', ',', ';', ':', ')'])
+    }
+
+    /// Thousands without their comma. A year is no count.
+    fn joined(text: &str) -> Vec<String> {
+        let number = |word: &&str| bare(word).parse::<u64>().ok();
+        let is_count =
+            |word: &&str| number(word).is_some_and(|of| of > 999 && !(1900..2100).contains(&of));
+        text.split(' ').filter(is_count).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_help_has_the_numbers_of_reports() {
+        let planted = "up to 20 000, 5000 with a trace, in 2002: 95 % of 1,000; 50 90 99";
+        assert_eq!(apart(planted), ["20 000,", "95 %"]);
+        assert_eq!(joined(planted), ["5000"]);
+        let found = commands().into_iter().flat_map(|(words, command)| {
+            let own = paragraphs([command.get_about(), command.get_long_about()]);
+            let options =
+                command.get_arguments().flat_map(|arg| [arg.get_help(), arg.get_long_help()]);
+            // What an option takes is told as it is typed.
+            let options = paragraphs(options);
+            let mut found: Vec<String> = own.iter().flat_map(|text| joined(text)).collect();
+            found.extend(own.iter().chain(&options).flat_map(|text| apart(text)));
+            found.into_iter().map(move |of| format!("{words}: {of}")).collect::<Vec<_>>()
+        });
+        assert_eq!(found.collect::<Vec<_>>(), [] as [String; 0]);
+    }
+
     #[test]
     fn the_program_names_every_command_on_one_screen() {
         for flag in ["-h", "--help"] {
@@ -512,6 +561,20 @@ mod tests {
                 assert!(named.clone().any(|word| word == words), "{words} is not in\n{text}");
             }
         }
+    }
+
+    #[test]
+    fn each_option_that_the_program_names_is_one_of_the_check_up() {
+        let text = help("", "-h");
+        let line =
+            text.lines().find(|line| line.starts_with("Options of most commands: ")).unwrap();
+        let program = program(false);
+        let has = |name: &str| program.get_arguments().any(|arg| arg.get_long() == Some(name));
+        let named: Vec<&str> =
+            line.split("--").skip(1).map(|of| of.split(' ').next().unwrap()).collect();
+        assert!(named.len() > 4, "{line}");
+        let lacks: Vec<&&str> = named.iter().filter(|name| !has(name)).collect();
+        assert!(lacks.is_empty(), "{lacks:?} in {line}");
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub(crate) struct Common {
     /// Random seed [default: drawn and recorded]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// CPUs for housekeeping, such as draining the rings [default: any CPU that is not measured]
+    /// CPUs for whylate's own threads [default: any CPU that is not measured]
     #[arg(long, value_name = "CPUS")]
     pub(crate) housekeeping: Option<String>,
     /// Do not hold /dev/cpu_dma_latency at 0 (idle states stay as they are)

@@ -17,7 +17,7 @@ use crate::parse::{self, Sched};
 
 /// The server end for rtt
 ///
-/// Answers every well-formed request of any number of clients; an answer is never longer than its
+/// Answers every well-formed request of any number of clients; a reply is never longer than its
 /// request. When it is ready it prints `listening on ADDRESS` on standard error. At the end it
 /// reports what was answered, what was not and why, and the residence: its own share of each round
 /// trip, from the counter's reading after the receiving system call to the one before the sending
@@ -25,7 +25,7 @@ use crate::parse::{self, Sched};
 ///
 /// Example: whylate reflect --listen 198.18.0.2:11111 --transport tcp --wait epoll --cpus 1
 ///
-/// Past the socket: packet and xdp need an interface (--interface, or the address of one) and
+/// Bypassing the socket: packet and xdp need an interface (--interface, or the address of one) and
 /// answer questions for their address, which the kernel need not have. xdp-tx attaches a program to
 /// the interface of --listen that answers before the network stack has seen a message: it has no
 /// socket, no CPU of its own, no residence (it would see only the few instructions of the program),

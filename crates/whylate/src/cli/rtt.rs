@@ -54,7 +54,7 @@ use crate::parse::{self, Sched};
 /// of the run directory, each with a comment. A closed loop (--arrivals closed) sends the next
 /// request when the reply has come: it hides what happens between, and has no response times.
 ///
-/// Past the socket: --transport packet and --transport xdp write whole frames into rings shared with the
+/// Bypassing the socket: --transport packet and --transport xdp write whole frames into rings shared with the
 /// kernel, on the interface of --interface. They resolve the target's hardware address and answer
 /// such questions themselves, so that an ordinary machine can be the other end. They need
 /// CAP_NET_RAW, and xdp CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON. xdp cannot sleep for replies while
@@ -62,7 +62,7 @@ use crate::parse::{self, Sched};
 ///
 /// --compare-backends sends the same requests over several backends in turns, and reports what each
 /// saves of the round trip against the first, with intervals. The first is measured twice in each
-/// round, and nothing is claimed where it differs from itself by more than 3 %. The other end spins
+/// round, and nothing is claimed where it differs from itself by more than 3%. The other end spins
 /// over UDP for all, so that one end's saving is measured; with --both-ends the reflector uses the
 /// same backend, and both ends' is.
 ///
@@ -80,7 +80,7 @@ use crate::parse::{self, Sched};
 /// (BPF_SOCK_OPS_TSTAMP) are not used.
 ///
 /// Cost: the client's CPU is busy for the whole run, and the reflector's too where it spins; it
-/// sends to the target only, at the requested rate, by default 1000 requests a second.
+/// sends to the target only, at the requested rate, by default 1,000 requests a second.
 /// --breakdown-cost measures what --breakdown costs.
 ///
 /// The trace costs some 100 ns per event, and events of an end that shares a CPU with whylate's own
@@ -88,8 +88,8 @@ use crate::parse::{self, Sched};
 ///
 /// Limits: send and receive times are readings of the counter around system calls; a rate that the
 /// client cannot hold is called saturated, and trust is then poor. Causes are looked for at up to
-/// 100 000 requests a second; where whylate's own recording thread shares a CPU with an end, as on
-/// a machine with two CPUs, at up to 20 000, and 5000 with a trace. Both the client and a reflector
+/// 100,000 requests a second; where whylate's own recording thread shares a CPU with an end, as on
+/// a machine with two CPUs, at up to 20,000, and 5,000 with a trace. Both the client and a reflector
 /// that whylate starts are watched; with another target the client only. Where that thread shares a
 /// CPU with an end, histograms are written every ten seconds or at the end: a run that is killed
 /// before that leaves none. --no-trace disturbs the ends least.
@@ -283,7 +283,7 @@ pub(crate) struct Rtt {
     )]
     pub(crate) tolerance: Nanos,
     /// Requests above this percentile are slow, and interruptions of either end are compared with
-    /// them [default: 99, and 99.9 from 100 000 requests on]
+    /// them [default: 99, and 99.9 from 100,000 requests on]
     #[arg(
         help = "Requests above this percentile are slow [99 or 99.9]",
         long_help,

@@ -12,7 +12,7 @@ use crate::parse;
 /// continues there is a switch; it takes from the last reading of the one to the first of the
 /// other. Both for threads and for processes; involuntary (a time slice expires, with its timer
 /// interrupt), by sched_yield among equals of a real-time priority (today's scheduler does not
-/// switch away from ordinary threads that yield), and by hand-off (one wakes the other and waits: a
+/// switch away from normal threads that yield), and by hand-off (one wakes the other and waits: a
 /// voluntary switch). All kinds are measured in turns, up to ten times, and the interval is that
 /// over these repetitions. The times come from parts without tracing; parts with the kernel's trace
 /// classify each switch.
@@ -102,7 +102,7 @@ pub(crate) struct SwitchCost {
         conflicts_with = "direct"
     )]
     pub(crate) trial_time: Option<Nanos>,
-    /// CPU time after which a runner of a trial yields, or `kernel` for ordinary runners and the
+    /// CPU time after which a runner of a trial yields, or `kernel` for normal runners and the
     /// time slices of the kernel, as in the paper
     #[arg(
         help = "CPU time until a runner yields, or kernel",

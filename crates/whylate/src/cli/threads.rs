@@ -20,6 +20,8 @@ use crate::parse;
 /// Example: whylate threads --thread "PERIODIC 3ms 8ms, timer HR, priority RTMED" --thread
 /// "PERIODIC 17ms 33ms, timer HR, priority RTLOW" --cpus 1
 ///
+/// Example: whylate threads --thread "PERIODIC 3ms 8ms"
+///
 /// Cost: the CPU time that the set asks for, and a housekeeping thread that wakes every 20 ms.
 ///
 /// Limits: real-time priorities and reservations need CAP_SYS_NICE; a stall shorter than the
@@ -62,7 +64,7 @@ pub(crate) struct Threads {
     /// Load to generate on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
     /// cpu:50%, mem:64MiB, separated by commas
     #[arg(
-        help = "Load meanwhile: net, disk, ipi, cpu, mem, with commas",
+        help = "Background load: net,disk,ipi,cpu,mem",
         long_help,
         help_heading = "Load",
         long,

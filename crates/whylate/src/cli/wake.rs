@@ -8,11 +8,11 @@ use crate::parse;
 
 /// Timer wake-up latency: how late are timer wake-ups, and why?
 ///
-/// On each CPU, a thread of the highest real-time priority sleeps until the next multiple of the
-/// period and reads the counter as soon as it runs. Its latency is reported as measured, and with
-/// the wake-ups that a late thread skipped, each at its own latency: a stall of 10 ms at a period
-/// of 1 ms is ten late wake-ups, not one. The kernel's trace splits each latency into timer fired
-/// late, leaving idle, interrupts, softirqs, other threads, and time with no kernel event.
+/// On each CPU, a thread of a high real-time priority (fifo:95) sleeps until the next multiple of
+/// the period and reads the counter as soon as it runs. Its latency is reported as measured, and
+/// with the wake-ups that a late thread skipped, each at its own latency: a stall of 10 ms at a
+/// period of 1 ms is ten late wake-ups, not one. The kernel's trace splits each latency into timer
+/// fired late, leaving idle, interrupts, softirqs, other threads, and time with no kernel event.
 ///
 /// Several timers are measured side by side, each at its own phase of the period, and compared.
 ///
@@ -70,7 +70,7 @@ pub(crate) struct Wake {
     /// Load to generate on the same CPUs meanwhile: net, net:udp=20000pps, disk:files=5000, ipi,
     /// cpu:50%, mem:64MiB, separated by commas
     #[arg(
-        help = "Load meanwhile: net, disk, ipi, cpu, mem, with commas",
+        help = "Background load: net,disk,ipi,cpu,mem",
         long_help,
         help_heading = "Load",
         long,

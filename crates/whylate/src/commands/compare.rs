@@ -73,7 +73,7 @@ fn request(options: &Compare) -> Result<Request> {
             );
             let next = match others.len() {
                 0 | 1 => "whylate compare BEFORE AFTER",
-                _ => "whylate compare AFTER.. --baseline BEFORE..  for several runs a side",
+                _ => "whylate compare AFTER.. --baseline BEFORE..  for several runs per side",
             };
             return Err(Refused::with_next(text, next.to_owned()));
         }

@@ -128,8 +128,8 @@ fn refused_by_program(options: &Reflect) -> Option<String> {
         (socket.receive_buffer.is_some(), "--receive-buffer", "xdp-tx has no socket"),
         (socket.send_buffer.is_some(), "--send-buffer", "xdp-tx has no socket"),
         (socket.dont_fragment, "--dont-fragment", "xdp-tx has no socket"),
-        (socket.dscp.is_some(), "--dscp", "answers of xdp-tx keep the DSCP of their requests"),
-        (socket.hops.is_some(), "--hops", "answers of xdp-tx have a hop limit of 64"),
+        (socket.dscp.is_some(), "--dscp", "replies of xdp-tx keep the DSCP of their requests"),
+        (socket.hops.is_some(), "--hops", "replies of xdp-tx have a hop limit of 64"),
     ];
     if let Some((_, name, why)) = given.into_iter().find(|(given, _, _)| *given) {
         return Some(format!("{why}: leave {name} out"));

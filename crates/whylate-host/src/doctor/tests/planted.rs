@@ -41,17 +41,22 @@ pub(super) const PITFALLS: &[Pitfall] = &[
     ("kernel-work", Note, "writeback", |p| {
         p.set("/sys/devices/virtual/workqueue/writeback/cpumask", "0000000f\n");
     }),
-    ("interrupt-affinity", Spoils, "31 eth0 (7 so far)", |p| {
+    ("interrupt-affinity", Spoils, "IRQ 31 eth0 (7 since boot)", |p| {
         p.set("/proc/irq/31/smp_affinity_list", "1-2\n");
         p.edit("/proc/interrupts", "0  5  0  0", "0  5  7  0");
     }),
     ("interrupt-affinity", Note, "none has come yet", |p| {
         p.set("/proc/irq/30/effective_affinity_list", "3\n");
     }),
-    ("interrupt-affinity", Note, "1 interrupt may go to CPUs 2-3: 30 nvme0q0 (9 so far)", |p| {
-        p.set("/proc/irq/30/smp_affinity_list", "0-3\n");
-        p.edit("/proc/interrupts", "99  0  0  0", "99  0  0  9");
-    }),
+    (
+        "interrupt-affinity",
+        Note,
+        "1 interrupt may go to CPUs 2-3: IRQ 30 nvme0q0 (9 since boot)",
+        |p| {
+            p.set("/proc/irq/30/smp_affinity_list", "0-3\n");
+            p.edit("/proc/interrupts", "99  0  0  0", "99  0  0  9");
+        },
+    ),
     ("interrupt-default", Note, "CPU 2-3", |p| p.set("/proc/irq/default_smp_affinity", "f\n")),
     ("irqbalance", Note, "process 77", |p| {
         p.set("/proc/77/status", "Name:\tirqbalance\nState:\tS\nVmSize:\t 9 kB\n");

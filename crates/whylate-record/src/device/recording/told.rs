@@ -3,6 +3,7 @@
 use whylate_clock::facts::RecordingCost;
 use whylate_clock::{Counter, HardwareCounter};
 use whylate_model::device::Device;
+use whylate_model::flow::Direction;
 use whylate_model::run::{Run, RunState};
 use whylate_model::series::summary::Identity;
 use whylate_model::series::{Definition, Series};
@@ -26,12 +27,12 @@ impl Recording<'_> {
     fn series(&self, resolution_ns: f64) -> Vec<Series> {
         let boxed = self.ledger.cells.iter().filter(|(of, _)| matches!(of.slot, Slot::Boxed(_)));
         let one = |(place, cell): (&Place, &Cell)| {
-            let way = if place.back { "back" } else { "there" };
-            let name = self.name(place.slot);
+            let way = if place.back { Direction::Back } else { Direction::There };
+            let (name, way) = (self.name(place.slot), way.name());
             let (from, to) = cell.ends();
             let identity = Identity {
                 name: series_name(self.question, *place),
-                label: format!("through {name}, {} bytes, {way}", place.frame_bytes),
+                label: format!("through {name}, {} B {way}", place.frame_bytes),
                 paper_row: None,
                 from: from.to_owned(),
                 to: to.to_owned(),

@@ -44,6 +44,7 @@ pub(super) fn fill(rows: &mut [BackendRow], paced: bool, seed: u64) {
         else {
             return;
         };
+        let name = first.backend.clone();
         let rate = first.measured.as_ref().and_then(BackendMeasured::per_second);
         let (first, control) = (values(first, of), values(control, of));
         let itself = pairs(&first, &first, &control);
@@ -58,7 +59,7 @@ pub(super) fn fill(rows: &mut [BackendRow], paced: bool, seed: u64) {
                     let Some(mut saved) = against(percent, &pairs, seed) else { continue };
                     let achieved = row.measured.as_ref().and_then(BackendMeasured::per_second);
                     let apart = rate.zip(achieved).filter(|_| paced);
-                    saved.claim = Some(claim(&saved, own.as_ref(), apart));
+                    saved.claim = Some(claim(&saved, (&name, own.as_ref()), apart));
                     row.saved.push(saved);
                 }
             }
@@ -122,15 +123,19 @@ fn against(percent: f64, pairs: &[Sides], seed: u64) -> Option<Saved> {
     })
 }
 
-/// What may be claimed. `rates` are those achieved by the first and by this one, where they were to be
-/// the same.
-fn claim(saved: &Saved, control: Option<&Saved>, rates: Option<(f64, f64)>) -> Claim {
+/// What may be claimed. `first` is what the first is called, and how it differs from itself; `rates` are those
+/// achieved by the first and by this one, where they were to be the same.
+fn claim(
+    saved: &Saved,
+    (first, control): (&str, Option<&Saved>),
+    rates: Option<(f64, f64)>,
+) -> Claim {
     let nothing = |why: String| Claim::Nothing { why };
-    if let Some((first, other)) = rates
-        && (other / first - 1.0).abs() > RATES_APART
+    if let Some((usual, other)) = rates
+        && (other / usual - 1.0).abs() > RATES_APART
     {
         return nothing(format!(
-            "it sent {other:.0} requests a second and the first {first:.0}: not the same traffic"
+            "it sent {other:.0} requests a second and the first {usual:.0}: not the same traffic"
         ));
     }
     let rounds = saved.rounds.min(control.map_or(0, |control| control.rounds)) as usize;
@@ -141,7 +146,7 @@ fn claim(saved: &Saved, control: Option<&Saved>, rates: Option<(f64, f64)>) -> C
         Some(width) if width <= CLOSE => (),
         Some(width) => {
             return nothing(format!(
-                "the first, measured twice a round, differs by up to +-{:.0}% (at most {:.0}% is allowed)",
+                "{first} differs from itself by up to +-{:.0}% (at most {:.0}% is allowed)",
                 width * 100.0,
                 CLOSE * 100.0
             ));

@@ -66,10 +66,9 @@ fn run_of(command: &str, account: impl FnOnce(&mut Run)) -> Run {
 #[test]
 fn a_server_tells_how_many_it_answered_how_long_they_stayed_and_whose_they_were() {
     insta::assert_snapshot!("reflect", screen(&served(1)));
-    assert!(
-        screen(&served(1))
-            .starts_with("Answered 50,000 requests from 1 client in 2 s of listening; none")
-    );
+    assert!(screen(&served(1)).starts_with(
+        "Answered 50,000 requests from 1 client; none was refused; it listened for 2 s."
+    ));
     for clients in [12, 64, 256] {
         let screen = screen(&served(clients));
         let rows = screen.lines().filter(|line| line.starts_with("192.0.2.")).count() as u64;
@@ -84,7 +83,7 @@ fn what_got_no_reply_is_told_with_the_reason_and_so_are_connections() {
     let of = Reflected { other_version: 1_200, ..reflected() };
     let screen = screen(&of);
     let flat = screen.replace('\n', " ");
-    assert!(flat.contains("; 1,204 messages got no reply."), "{screen}");
+    assert!(flat.contains("; 1,204 messages got no reply;"), "{screen}");
     assert!(
         screen.contains("Without a reply: 3 of another protocol, 1,200 of another version"),
         "{screen}"
@@ -98,14 +97,14 @@ fn what_got_no_reply_is_told_with_the_reason_and_so_are_connections() {
 #[test]
 fn a_server_that_nobody_asked_or_that_lost_its_interface_says_so() {
     let of = Reflected { answered: 0, residence: None, clients: Vec::new(), ..served(1) };
-    assert!(screen(&of).starts_with("No measured request was answered in 2 s of listening.\n"));
+    assert!(screen(&of).starts_with("No measured request was answered; it listened for 2 s.\n"));
     let lost = Reflected { ended: ReflectedEnd::Lost, ..of };
     assert!(screen(&lost).contains("It ended early: its interface went away."));
     let stuck = ReflectedConnections { accepted: 9, turned_away: 1, broken: 2, cut: 3, stuck: 4 };
     let all = Reflected { connections: Some(stuck), ..lost };
     assert!(screen(&all).contains("1 turned away, 2 closed without a message, 3 cut in a message"));
     for (turned_away, told) in
-        [(0, "; none was refused."), (1, "; 1 connection was turned"), (2, "; 2 connections were ")]
+        [(0, "; none was refused;"), (1, "; 1 connection was turned"), (2, "; 2 connections were ")]
     {
         let connections = Some(ReflectedConnections { turned_away, ..stuck });
         let screen = screen(&Reflected { connections, ..served(1) }).replace('\n', " ");

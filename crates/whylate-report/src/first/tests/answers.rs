@@ -81,7 +81,7 @@ fn a_client_that_fell_behind_is_told_by_how_many_requests_it_sent_late() {
     assert!(answer(&other).contains(": 41 of 5,000 requests left more than 20 µs late."));
     other.flows[0].departures.process.lateness_p999 = Some(Nanos(19_000));
     let said = answer(&other);
-    assert!(said.contains("at other distances than a Poisson process has."), "{said}");
+    assert!(said.contains("The send intervals do not follow a Poisson process."), "{said}");
     assert!(!said.contains("fell behind"), "{said}");
     // Where nothing counts them, or none was late, what the p99 leaves is all that is known.
     for late in [None, Some(OutOf { count: 0, of: 5_000 })] {
@@ -236,7 +236,7 @@ fn what_is_beyond_the_trust_of_a_calibration_is_marked_and_the_mark_is_explained
     use crate::trusted::tests::calibrated;
     let marked = shown(&calibrated(Some(95.0)), style());
     assert!(marked.contains("p99 ~") && !marked.contains("p50 ~"), "{marked}");
-    assert!(marked.contains("~20 ") && marked.contains("\n~: not trusted: "), "{marked}");
+    assert!(marked.contains("~20 ") && marked.contains("\n~: beyond what "), "{marked}");
     // Only percentiles are calibrated: the largest value is beyond each of them, here as in the whole report.
     let last = shown(&calibrated(Some(99.99)), style());
     assert!(last.contains("worst ~") && !last.contains("p99 ~"), "{last}");

@@ -62,12 +62,11 @@ fn of_several_that_save_the_one_that_saves_most_is_named_and_the_slower_are_coun
 #[test]
 fn where_no_backend_is_faster_that_is_the_answer_and_why_it_cannot_be_judged_stands_below() {
     let none = "No backend is shown to be faster than udp spin (p50 10 µs).";
-    let why = "the first, measured twice a round, differs by up to +-9% (at most 3% is allowed)"
-        .to_owned();
+    let why = "udp spin differs from itself by up to +-9% (at most 3% is allowed)".to_owned();
     let screen = of_rows(|rows| claims(rows, &Claim::Nothing { why }));
     assert!(screen.contains(none), "{screen}");
     assert!(
-        screen.contains("xdp spin cannot be judged: the first, measured twice a round"),
+        screen.contains("xdp spin cannot be judged: udp spin differs from itself by up to ±9%"),
         "{screen}"
     );
     assert!(screen.contains("--compare-backends --rounds 20"), "{screen}");

@@ -194,7 +194,7 @@ fn a_difference_of_lost_time_is_told_in_points_with_its_interval() {
     let found = of(vec![a], vec![b], &[]);
     let screen_of = screen(&found);
     assert!(screen_of.starts_with("CPU 1 lost more in B: "), "{screen_of}");
-    assert!(screen_of.contains("One run a side (*) cannot tell"), "{screen_of}");
+    assert!(screen_of.contains("One run per side (*) cannot tell"), "{screen_of}");
     insta::assert_snapshot!("compare", screen_of);
     let mut same = found;
     if let PairResult::Compared(of) = &mut same.pairs[0].result
@@ -213,10 +213,9 @@ fn one_run_a_side_leaves_its_advice_beside_the_trust() {
         [(1, 0.018), (2, 0.179)].map(|(seed, lost)| stalls(home.path(), seed, lost, 9_000));
     let screen = screen(&of(vec![a], vec![b], &[]));
     let (answer, trust) = screen.split_once("Trust: limited.").unwrap();
-    assert!(answer.contains("One run a side (*) cannot tell a real change"), "{screen}");
+    assert!(answer.contains("One run per side (*) cannot tell a real change"), "{screen}");
     let trust = trust.split_whitespace().collect::<Vec<_>>().join(" ");
-    let advice =
-        "Record five a side, in turns (A B A B): whylate compare B1 ... B5 --baseline A1 ... A5.";
+    let advice = "Record five runs per side, alternating A B A B: whylate compare B1 ... B5 --baseline A1 ... A5.";
     assert!(trust.contains(advice) && !trust.contains("One run on each side"), "{screen}");
 }
 
@@ -474,7 +473,7 @@ fn an_answer_from_a_run_in_which_trust_is_poor_begins_so() {
     let a = requests(home.path(), 1, 10_000, |_| ());
     let b = requests(home.path(), 2, 14_000, poor);
     let text = first_of_comparison(&of(vec![a.clone()], vec![b], &[]), style());
-    assert!(text.starts_with("Not to be relied on: response time p50 rose to "), "{text}");
+    assert!(text.starts_with("Trust is poor: response time p50 rose to "), "{text}");
     // What is known to be the same recording is told as it is.
     let text = first_of_comparison(&of(vec![a.clone()], vec![a], &[]), style());
     assert!(text.starts_with("Response time p50: no change is shown"), "{text}");
@@ -483,7 +482,7 @@ fn an_answer_from_a_run_in_which_trust_is_poor_begins_so() {
     let directory = "b".to_owned();
     found.cautions.push(Caution::NotTrustworthy { directory, reasons: lost() });
     let text = screen(&found);
-    assert!(text.starts_with("Not to be relied on: CPU 1 lost more in B: "), "{text}");
+    assert!(text.starts_with("Trust is poor: CPU 1 lost more in B: "), "{text}");
 }
 
 #[test]

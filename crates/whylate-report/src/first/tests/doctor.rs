@@ -38,8 +38,7 @@ const MOVED: &str =
 fn guest() -> Diagnosis {
     let problem =
         |check: &str, finding: &str, fixes| with_fixes(check, Level::Spoils, finding, fixes);
-    let interrupts =
-        "2 interrupts go to CPU 1: 25 virtio1-req.0 (981 so far), 24 virtio1-config (2 so far)";
+    let interrupts = "2 interrupts go to CPU 1: IRQ 25 virtio1-req.0 (981 since boot), IRQ 24 virtio1-config (2 since boot)";
     let mut symptoms = vec![
         problem(
             "isolated-cpus",
@@ -61,7 +60,7 @@ fn guest() -> Diagnosis {
         ),
         problem(
             "clocksource",
-            "the kernel counts time by hpet",
+            "the kernel's clock source is hpet",
             vec![advice("find out why:"), command("dmesg | grep -i -e tsc -e clocksource")],
         ),
     ];

@@ -287,7 +287,7 @@ fn without_root_causes_are_those_that_can_be_inferred_and_the_command_that_names
     let screen = shown(&without_root(), style());
     assert_fits(&screen);
     for said in [
-        "Of that, 83% went to other tasks and 17% is IRQs or hypervisor.",
+        "Of that, 83% went to other tasks and 17% to interrupts or the hypervisor.",
         "sudo \"$(command -v whylate)\" gaps --cpus 1  names tasks and interrupts",
         "Trust: limited. No kernel trace: ",
     ] {

@@ -223,8 +223,11 @@ fn cpus_that_nobody_left_out_by_name_are_told_as_not_measured() {
         screen.lines().find(|line| line.contains("not measured")).map(str::to_owned)
     };
     let told = |said: &str| Some(said.to_owned());
-    assert_eq!(of("whylate gaps", 2), told("CPU 0 was not measured (--cpus all)."));
-    assert_eq!(of("whylate gaps", 4), told("CPUs 0,2-3 were not measured (--cpus all)."));
+    assert_eq!(of("whylate gaps", 2), told("CPU 0 was not measured; --cpus all includes it."));
+    assert_eq!(
+        of("whylate gaps", 4),
+        told("CPUs 0,2-3 were not measured; --cpus all includes them.")
+    );
     for words in ["whylate gaps --cpus 1", "whylate gaps --cpus=1", "whylate gaps --floating"] {
         assert_eq!(of(words, 2), None, "{words}");
     }

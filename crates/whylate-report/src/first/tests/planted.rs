@@ -65,7 +65,10 @@ fn a_self_test_says_how_many_of_how_many_were_found_and_named_right() {
         screen.contains("1,212 of 1,213 injected interruptions were found (99.9%, 95% CI "),
         "{screen}"
     );
-    assert!(screen.contains("1,208 of 1,212 found were named right (99.7%, 95% CI "), "{screen}");
+    assert!(
+        screen.contains("1,208 of 1,212 were attributed to the right cause (99.7%, 95% CI "),
+        "{screen}"
+    );
     let all = "502 of 503 interruptions were found, and all must be;";
     assert!(screen.split_whitespace().collect::<Vec<_>>().join(" ").contains(all), "{screen}");
     insta::assert_snapshot!("selftest", screen);
@@ -83,7 +86,7 @@ fn a_self_test_says_how_many_of_how_many_were_found_and_named_right() {
         screen.contains("All 710 injected interruptions were found (95% CI 99.5–100%)."),
         "{screen}"
     );
-    assert!(!screen.contains("were named right"), "{screen}");
+    assert!(!screen.contains("to the right cause"), "{screen}");
     assert!(screen.contains("Not injected: cpu hog (there is one CPU)."), "{screen}");
 }
 

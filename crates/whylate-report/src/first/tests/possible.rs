@@ -99,9 +99,9 @@ impl Table {
         let first = all.len();
         let mut table = Self::default();
         for line in block.lines() {
-            if let Some(more) =
-                line.strip_prefix("and ").and_then(|of| of.strip_suffix(" more: --full"))
-            {
+            // Of sorted rows the values of those that are left out follow.
+            let more = line.strip_prefix("and ").and_then(|of| of.strip_suffix(": --full"));
+            if let Some((more, _)) = more.and_then(|of| of.split_once(" more")) {
                 table.more = more.replace(',', "").parse().unwrap_or(0);
             } else if line.starts_with(' ')
                 && table.heads.first().is_some_and(|head| !head.is_empty())

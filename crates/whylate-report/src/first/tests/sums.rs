@@ -85,7 +85,7 @@ fn a_sum_is_marked_where_one_of_its_recordings_is_not_trusted() {
         for (place, text) in [("screen", &screen), ("full", &full), ("page", &page)] {
             assert!(text.contains("p99 ~") && !text.contains("p50 ~"), "{kind}, {place}:\n{text}");
         }
-        assert!(screen.contains("~: not trusted: "), "{kind}:\n{screen}");
+        assert!(screen.contains("~: beyond what "), "{kind}:\n{screen}");
         for text in [&full, &page] {
             assert!(text.contains("numbers beyond p95, marked ~,"), "{kind}:\n{text}");
             assert!(text.contains("1 of 2 recordings without a calibration"), "{kind}:\n{text}");

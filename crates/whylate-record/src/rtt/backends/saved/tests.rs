@@ -114,7 +114,7 @@ fn a_wide_control_few_rounds_and_another_rate_make_no_claim_and_say_why() {
     fill(&mut rows, true, 1);
     let noisy = rows[2].saved_at(50.0).unwrap();
     assert!(rows[1].saved_at(50.0).unwrap().half_width().unwrap() > CLOSE);
-    assert!(why(noisy).contains("measured twice a round, differs by"), "{noisy:?}");
+    assert!(why(noisy).contains(" differs from itself by up to +-"), "{noisy:?}");
     assert!(noisy.interval_ns.is_some(), "the width is told all the same");
 
     let mut rows = planted(5_000.0, 0.001, 3, &mut rng);

@@ -8,8 +8,9 @@ const BESIDE: [char; 9] = ['(', ')', ',', ';', '.', ':', '≥', '+', '~'];
 const NAMED: [&str; 6] = ["CPU", "CPUs", "thread", "Thread", "task", "Job"];
 
 /// Figures that are in no table, by the words around them, and why.
-const ALONE: [(&str, &str); 36] = [
+const ALONE: [(&str, &str); 37] = [
     ("in #", "how long it was measured"),
+    ("it listened for #", "the same"),
     ("runs (#),", "how long all of them measured"),
     ("run (#),", "how long it measured"),
     ("lost nothing in #", "how long it was measured"),
@@ -18,9 +19,9 @@ const ALONE: [(&str, &str); 36] = [
     ("left more than # late", "the tolerance, which is a setting"),
     ("# of requests left at least", "what a p99 leaves"),
     ("A frame of # bytes", "what was asked for"),
-    (", # bytes, ", "the same, in a name"),
+    (", # B ", "the same, in a name"),
     ("accurate to #", "the error that was asked for"),
-    ("takes # or less", "what was judged by"),
+    ("(at most # is allowed)", "what was judged by"),
     ("sent # of", "the rate at which requests left; the table has how many did"),
     ("(CPU load #)", "the load of the tasks, which the tables are held against"),
     ("need # of the CPU", "the same"),

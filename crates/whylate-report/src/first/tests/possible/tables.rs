@@ -10,7 +10,7 @@ const PARTS: [(&str, &str); 11] = [
     ("missed", "jobs"),
     ("skipped", "missed"),
     ("found", "injected"),
-    ("named right", "found"),
+    ("right cause", "found"),
     ("sent", "asked"),
     ("answered", "sent"),
     ("lost", "sent"),

@@ -31,6 +31,8 @@ run:
 	./target/release/whylate
 	@command -v whylate >/dev/null || echo "whylate is ./target/release/whylate here, until: cargo install --path crates/whylate"
 
+# Read as make begins, before it installs anything: the minutes that are told have all of them.
+test: export WHYLATE_TESTS_BEGAN := $(shell date +%s)
 test: deps
 	$(CARGO) xtask test $(if $(BESIDE),--beside $(MAKE) --no-print-directory $(BESIDE))
 

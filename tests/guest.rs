@@ -59,7 +59,7 @@ fn a_cards_stamps_come_by_its_own_driver_and_counts_close_and_parts_sum_to_the_t
     let _alone = program::alone();
     if let Err(why) = machine::is_there() {
         if machine::is_none_of_this_system() {
-            return needs::left_out(&why);
+            return needs::absent(&why);
         }
         return needs::missing(&why);
     }

@@ -268,6 +268,9 @@ fn runners(of: whylate_model::Pid) -> Vec<i32> {
 #[test]
 fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
     let _alone = program::alone();
+    if !needs::times_of_threads() {
+        return;
+    }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     // A repetition of a kind takes a tenth of it: far longer than the host keeps a test from its CPU.
@@ -310,6 +313,9 @@ fn a_runner_that_is_killed_costs_its_row_and_leaves_no_child() {
 #[test]
 fn ctrl_c_ends_a_row_at_once_and_keeps_what_it_has() {
     let _alone = program::alone();
+    if !needs::times_of_threads() {
+        return;
+    }
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let mut command = whylate(["switch-cost", "--duration", "60s", "--no-trace"]);
@@ -336,7 +342,7 @@ fn ctrl_c_ends_a_row_at_once_and_keeps_what_it_has() {
 #[test]
 fn an_affinity_that_is_changed_from_outside_spoils_trust() {
     let _alone = program::alone();
-    let Some(cpus) = needs::cpus(2) else { return };
+    let Some(cpus) = needs::cpus(2).filter(|_| needs::times_of_threads()) else { return };
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
     let last = cpus[cpus.len() - 1].to_string();

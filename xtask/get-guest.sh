@@ -10,6 +10,14 @@ TRIES=3
 
 into=${1:-/var/cache/whylate-tests/guest}
 [ -e "$into/ready" ] && exit 0
+# Of two suites at once the second waits, and has what the first fetched, in place of removing it meanwhile. The lock
+# lasts as long as this shell.
+lock=$into.lock
+if command -v flock >/dev/null 2>&1 && (mkdir -p "$(dirname "$into")" && : >>"$lock") 2>/dev/null; then
+    exec 9>>"$lock"
+    flock 9
+    [ -e "$into/ready" ] && exit 0
+fi
 rm -rf "$into"
 
 told() { # file reason

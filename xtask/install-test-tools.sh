@@ -4,6 +4,24 @@
 # set, what cannot be had is an error that names it.
 set -u
 
+# No room is said before anything is installed or compiled, as xtask/src/room.rs says it, which is compiled first.
+# What df does not count is not asked.
+NEEDED_MB=64
+check_room() { # folder
+    kib=$(LC_ALL=C df -Pk "$1" 2>/dev/null | {
+        read -r _ && read -r _ total _ available _ && [ "$total" != 0 ] && echo "$available"
+    })
+    case "$kib" in
+    '' | *[!0-9]*) return ;;
+    esac
+    mb=$((kib / 1024))
+    [ "$mb" -lt "$NEEDED_MB" ] || return
+    echo "no room for the tests: $1 has $mb MB left, and $NEEDED_MB are needed; empty it" >&2
+    exit 1
+}
+check_room /tmp
+check_room "${TMPDIR:-/tmp}"
+
 TRIES=3
 
 # Each program, and Debian's package that has it. `cargo xtask check` finds here what the tests run.
@@ -20,11 +38,13 @@ dash dash
 date coreutils
 df coreutils
 dpdk-testpmd dpdk-dev
+flock util-linux
 insmod kmod
 git git
 ip iproute2
 kill procps
 ldd libc-bin
+make make
 mount mount
 netsniff-ng netsniff-ng
 nice coreutils
@@ -78,8 +98,10 @@ lacking() {
     [ -z "${CI:-}" ] || exit 1
 }
 
+# Waits where somebody else installs, such as another suite.
 install() {
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o Acquire::Retries=3 "$@" >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=600 \
+        -o Acquire::Retries=3 "$@" >/dev/null
 }
 
 if [ -n "$(missing)" ]; then

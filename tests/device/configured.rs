@@ -76,7 +76,7 @@ fn a_configuration_with_cpus_of_its_own_reads_back_and_leaves_the_host_as_it_was
         // A host of few CPUs cannot spare one.
         let why = of.notes.iter().find(|note| note.contains(CONFIGURATION));
         let why = why.unwrap_or_else(|| panic!("nothing is said of it: {:?}", of.notes));
-        return needs::left_out(why);
+        return needs::absent(why);
     };
     assert!(!told.knobs.is_empty(), "{told:?}");
     for knob in &told.knobs {

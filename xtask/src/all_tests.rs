@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::clocked::{Clocked, Stages};
 use crate::processes::{self, below};
 use crate::twice::{Failure, MOST, again, cargo_test, listing, of_suite, once, once_beside};
-use crate::{mend, room, suite};
+use crate::{left_out, mend, room, suite};
 
 /// Live tests, which run one by one.
 pub(crate) const LIVE: &[&str] = &["--test", "live"];
@@ -46,6 +46,8 @@ const OVER_DPDK: &[&str] = &[
     "--tests",
     "--no-fail-fast",
 ];
+/// How long each live test took, the slowest first.
+const TIMES: &str = "target/live-tests.txt";
 /// What is done beside tests has the least weight that an ordinary process can have.
 const LEAST_WEIGHT: [&str; 2] = ["-n", "19"];
 /// What is to have the weight of others again is looked for so often.
@@ -70,8 +72,17 @@ pub(crate) fn over_dpdk(root: &Path) -> Result<()> {
     let flaky =
         once(tests, || {}, &mut io::stdout()).and_then(|failed| again(root, OVER_DPDK, failed));
     let _ = std::fs::remove_dir(suite::folder());
+    tell_left_out(root);
     passed(&flaky?);
     Ok(())
+}
+
+/// Tells how many tests of this suite were left out or claimed nothing, where there are any.
+fn tell_left_out(root: &Path) {
+    let told = left_out::told(root);
+    if !told.is_empty() {
+        println!("{told}");
+    }
 }
 
 /// Waits until no other suite runs, compiles what `options` select, and mends what an earlier one left.
@@ -90,6 +101,7 @@ pub(crate) fn begin(root: &Path, options: &[&str]) -> Result<suite::Held> {
     for line in mend::mend(root) {
         println!("{line}");
     }
+    left_out::begin(root);
     let folder = suite::folder();
     suite::make_folder(&folder).with_context(|| folder.display().to_string())?;
     room::check(&folder, room::TEMPORARY)?;
@@ -117,7 +129,13 @@ fn in_their_order(root: &Path, words: &[&str], mut stages: Stages) -> Result<()>
     let others = others(root)?;
     let rest = once(of_suite(root, &others), || {}, &mut io::stdout());
     stages.end("other tests");
-    println!("\n{}\n{stages}", clocked.slowest());
+    println!("\n{}", clocked.slowest());
+    let times = root.join(TIMES);
+    if let Err(error) = std::fs::write(&times, clocked.all()) {
+        println!("the times of all are not kept: {}: {error}", times.display());
+    }
+    tell_left_out(root);
+    println!("{stages}");
     let [live, beside, rest] = few([live, beside, rest]);
     let live = live.and_then(|failed| again(root, LIVE, failed));
     let beside = beside.and_then(|failed| again(root, PURE, failed));

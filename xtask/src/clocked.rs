@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// When `make test` began, in seconds since 1970: before it installed what tests use, and compiled this.
+pub(crate) const BEGAN: &str = "WHYLATE_TESTS_BEGAN";
+/// What was done by then.
+const BEFORE: &str = "installing and compiling xtask";
 /// So many tests are named.
 const NAMED: usize = 10;
 
@@ -36,11 +40,19 @@ impl<W: Write> Clocked<W> {
 
     /// The tests that took longest, the longest first.
     pub(crate) fn slowest(&self) -> String {
+        let lines = self.lines().take(NAMED).map(|line| format!("\n  {line}"));
+        format!("the slowest of {} live tests:{}", self.took.len(), lines.collect::<String>())
+    }
+
+    /// The same of all of them, a line each.
+    pub(crate) fn all(&self) -> String {
+        self.lines().map(|line| line + "\n").collect()
+    }
+
+    fn lines(&self) -> impl Iterator<Item = String> {
         let mut all: Vec<&(Duration, String)> = self.took.iter().collect();
         all.sort_by(|a, b| b.cmp(a));
-        let named = all.iter().take(NAMED);
-        let lines = named.map(|(took, name)| format!("\n  {:>5.1} s  {name}", took.as_secs_f64()));
-        format!("the slowest of {} live tests:{}", all.len(), lines.collect::<String>())
+        all.into_iter().map(|(took, name)| format!("{:>5.1} s  {name}", took.as_secs_f64()))
     }
 }
 
@@ -73,8 +85,14 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
+    /// From where [`BEGAN`] says, or from now on.
     pub(crate) fn begin() -> Self {
-        Self { at: now(), ended: Vec::new() }
+        let since_1970 = since_1970();
+        Self::begin_after(std::env::var(BEGAN).ok().and_then(|began| before(&began, since_1970)))
+    }
+
+    fn begin_after(before: Option<Duration>) -> Self {
+        Self { at: now(), ended: before.map(|before| (BEFORE, before)).into_iter().collect() }
     }
 
     /// What was done since the last has ended.
@@ -97,9 +115,19 @@ impl fmt::Display for Stages {
     }
 }
 
+/// How long ago that was; nothing of what is no time, or is still to come.
+fn before(began: &str, since_1970: Duration) -> Option<Duration> {
+    since_1970.checked_sub(Duration::from_secs(began.parse().ok()?))
+}
+
 #[expect(clippy::disallowed_methods, reason = "counts minutes of tests; no latency is taken")]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "counts minutes of tests; no latency is taken")]
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -129,15 +157,39 @@ mod tests {
         assert!(
             told.starts_with("the slowest of 12 live tests:\n   12.0 s  t12\n   11.0 s  t11\n")
         );
+        let all = many.all();
+        assert_eq!(all.lines().count(), 12);
+        assert!(all.starts_with(" 12.0 s  t12\n") && all.ends_with("\n  1.0 s  t1\n"), "{all}");
     }
 
     #[test]
     fn stages_are_told_in_minutes_and_sum_to_all_of_them() {
-        let mut stages = Stages::begin();
+        let mut stages = Stages::begin_after(None);
+        assert!(stages.ended.is_empty());
         stages.ended =
             vec![("compiling", Duration::from_secs(90)), ("tests", Duration::from_secs(30))];
         assert_eq!(stages.to_string(), "2.0 minutes: compiling 1.5, tests 0.5");
         stages.end("no time");
         assert!(stages.to_string().ends_with(", no time 0.0"));
+    }
+
+    #[test]
+    fn what_was_done_before_this_program_ran_is_the_first_stage_where_its_beginning_is_known() {
+        let now = Duration::from_secs(1_090);
+        let told = |began| Stages::begin_after(before(began, now)).to_string();
+        assert_eq!(told("1000"), "1.5 minutes: installing and compiling xtask 1.5");
+        for none in ["", "yesterday", "1091", "-5"] {
+            assert_eq!(told(none), "0.0 minutes:", "{none}");
+        }
+        // `make test` says when it began, before it installs anything.
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut make = std::process::Command::new("make");
+        // Nothing is installed, and in place of cargo the shell tells it.
+        make.args(["--silent", "--old-file=deps", "test"]).arg(format!("CARGO=echo $${BEGAN} #"));
+        let said =
+            make.current_dir(root).env_remove(BEGAN).env_remove("MAKEFLAGS").output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let began = said.trim().parse::<u64>();
+        assert!(began.is_ok_and(|began| began <= since_1970().as_secs()), "{said}");
     }
 }

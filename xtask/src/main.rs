@@ -19,6 +19,7 @@ mod documents;
 mod keep;
 mod layers;
 mod layout;
+mod left_out;
 mod limits;
 mod lines;
 mod mend;

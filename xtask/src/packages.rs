@@ -118,9 +118,59 @@ mod tests {
             assert!(!left.contains(&"libc6"), "{ci:?}: {said}");
             let tried = std::fs::read_to_string(&log)?;
             assert_eq!(tried.lines().filter(|line| line.starts_with("update")).count(), 3);
+            // Somebody else may install at this moment.
+            let waits = |line: &&str| line.contains(" -o DPkg::Lock::Timeout=600 ");
+            let installs = || tried.lines().filter(|line| line.starts_with("install"));
+            assert!(installs().count() > 3 && installs().all(|line| waits(&line)), "{tried}");
             // By itself as well, where all at once are not to be had.
             assert!(tried.lines().any(|line| line.ends_with("Retries=3 rt-tests")), "{tried}");
             std::fs::remove_file(&log)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_full_place_of_temporary_files_is_named_before_anything_is_installed() -> Result<()> {
+        let home = tempfile::tempdir()?;
+        let [bin, script, log] =
+            ["bin", "install-test-tools.sh", "log"].map(|of| home.path().join(of));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        std::fs::copy(root.join(SCRIPT), &script)?;
+        executable(&home.path().join("get-guest.sh"), "exit 0")?;
+        let refuses = "echo \"$@\" >> \"$LOG\"; exit 100";
+        programs(&bin, &[("apt-get", refuses), ("id", "echo 0"), ("sleep", "exit 0")])?;
+        // What is left of each place, and the place that is named.
+        let [enough, full] = ["9 9 65536 9%", "9 9 65535 9%"]
+            .map(|row| format!("echo head; echo \"none {row} $2\""));
+        let of_temporary = format!("case $2 in /tmp) {enough} ;; *) {full} ;; esac");
+        let said = |place: &str, mb: u32| {
+            format!(
+                "no room for the tests: {place} has {mb} MB left, and 64 are needed; empty it\n"
+            )
+        };
+        for (df, named) in [
+            (full.as_str(), Some(said("/tmp", 63))),
+            ("echo head; echo none 999 9 1024 9% $2", Some(said("/tmp", 1))),
+            (of_temporary.as_str(), Some(said("/other", 63))),
+            (enough.as_str(), None),
+            // What counts nothing has no such limit.
+            ("echo head; echo none 0 0 0 - $2", None),
+            ("echo head; echo none 9 9 - - $2", None),
+            ("exit 1", None),
+        ] {
+            executable(&bin.join("df"), df)?;
+            std::fs::write(&log, "")?;
+            let mut command = std::process::Command::new("/bin/sh");
+            command.arg(&script).env_remove("CI").env("PATH", &bin).env("TMPDIR", "/other");
+            let output = command.env("LOG", &log).output()?;
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let (status, tried) = (output.status.code(), std::fs::read_to_string(&log)?);
+            match named {
+                Some(said) => {
+                    assert_eq!((status, told, tried.as_str()), (Some(1), said, ""), "{df}");
+                }
+                None => assert!(status == Some(0) && !tried.is_empty(), "{df}: {told}"),
+            }
         }
         Ok(())
     }
@@ -161,6 +211,71 @@ mod tests {
         let said = format!("no guest with a card that stamps: {why}");
         assert_eq!(run(Some("true"), "arm64")?, (Some(0), said));
         assert_eq!((read("not-fetched"), read("why-not")), (String::new(), why.to_owned()));
+        Ok(())
+    }
+
+    /// Looks for a minute.
+    fn until(mut look: impl FnMut() -> bool) -> bool {
+        (0..3_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            look()
+        })
+    }
+
+    #[test]
+    fn a_guest_that_another_suite_fetches_is_waited_for_and_not_removed() -> Result<()> {
+        use std::process::{Command, Stdio};
+
+        let home = tempfile::tempdir()?;
+        let of_home = |name: &str| home.path().join(name);
+        let [bin, into, lock, log] = ["bin", "guest", "guest.lock", "log"].map(of_home);
+        let [held, asked, fetched] = ["held", "asked", "fetched"].map(of_home);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let flock = std::env::split_paths(&path).map(|place| place.join("flock"));
+        let Some(flock) = flock.into_iter().find(|file| file.is_file()) else {
+            crate::suite::missing("flock is not installed");
+            return Ok(());
+        };
+        // It tells that the lock is asked for.
+        let asks = format!(": > \"$ASKED\"; exec {} \"$@\"", flock.display());
+        let own =
+            [("apt-get", "echo \"$@\" >> \"$LOG\""), ("flock", asks.as_str()), ("id", "echo 0")];
+        programs(&bin, &own)?;
+        executable(&bin.join("dpkg"), "echo amd64")?;
+        std::fs::write(&log, "")?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("get-guest.sh");
+        let run = || {
+            let mut command = Command::new("/bin/sh");
+            command.arg(&script).arg(&into).env("PATH", &bin).env("LOG", &log);
+            command.env("ASKED", &asked).env("CI", "true").stderr(Stdio::piped());
+            command
+        };
+        // Another suite, which is in the middle of it; for a minute at most.
+        let script_of_other = "mkdir \"$0\"; : > \"$1\"; n=0; until [ -e \"$2\" ] || [ $n = 600 ]; do sleep 0.1; \
+                       n=$((n + 1)); done; : > \"$0/ready\"";
+        let mut other = Command::new(&flock);
+        other.arg(&lock).args(["sh", "-c", script_of_other]).args([&into, &held, &fetched]);
+        let mut other = other.spawn()?;
+        assert!(until(|| held.exists()), "the lock cannot be had");
+        let mut second = run().spawn()?;
+        let waits = until(|| asked.exists() || second.try_wait().is_ok_and(|end| end.is_some()));
+        std::fs::write(&fetched, "")?;
+        other.wait()?;
+        let output = second.wait_with_output()?;
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(waits && asked.exists(), "it waited for nobody: {told}");
+        assert_eq!((output.status.code(), told.as_str()), (Some(0), ""));
+        assert!(into.join("ready").exists());
+        assert_eq!(std::fs::read_to_string(&log)?, "");
+        // Where nothing can be locked it does what it did: this system has none.
+        std::fs::remove_file(&lock)?;
+        std::fs::create_dir(&lock)?;
+        std::fs::remove_file(into.join("ready"))?;
+        executable(&bin.join("dpkg"), "echo arm64")?;
+        let output = run().output()?;
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let none = "no guest with a card that stamps: its packages are those of amd64\n";
+        assert_eq!((output.status.code(), told.as_str()), (Some(0), none));
         Ok(())
     }
 

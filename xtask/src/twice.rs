@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::processes::{self, children};
-use crate::suite;
+use crate::{left_out, suite};
 
 /// So many failures at most have a second try, of one lane and of all lanes together.
 pub(crate) const MOST: usize = 3;
@@ -139,6 +139,7 @@ pub(crate) fn listing(failures: &[Failure]) -> String {
 pub(crate) fn of_suite<S: AsRef<OsStr>>(root: &Path, options: &[S]) -> Command {
     let mut command = cargo_test(root, options);
     command.env(suite::HOLDER, suite::this_process()).env("TMPDIR", suite::folder());
+    command.env(suite::LEFT_OUT, left_out::file(root));
     command
 }
 

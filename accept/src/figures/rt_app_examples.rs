@@ -8,7 +8,7 @@ use whylate_model::warning::Warning;
 use whylate_sys::affinity;
 
 use crate::needs;
-use crate::program::{self, said, whylate};
+use crate::program::{self, whylate};
 use crate::rt_app_peer::{Logged, rt_app};
 use crate::rt_app_rows::{self, Kept, Shares};
 
@@ -71,7 +71,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs a file once; none where it is refused, with the place of what is wrong.
+/// Runs a file once; none where it is refused. That this is by its place a test asks.
 fn ours(file: &Path) -> Option<(Run, Shares)> {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("run");
@@ -79,7 +79,6 @@ fn ours(file: &Path) -> Option<(Run, Shares)> {
     let words = ["threads", "--cpus", "all", "--duration", &duration];
     let output = whylate(words).arg(file).arg("-o").arg(&directory).output().unwrap();
     if matches!(output.status.code(), Some(1 | 2)) {
-        assert!(said(&output).contains(": line "), "a refusal has a place: {}", said(&output));
         return None;
     }
     let run = program::read(&directory);

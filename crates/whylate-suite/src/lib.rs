@@ -21,7 +21,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub use mounts::{mounted, tracefs};
-pub use skips::{absent, missing};
+pub use skips::{LEFT_OUT, NO_CLAIM, SKIPPED, absent, missing, spoilt};
 pub use wall_clock::WallClock;
 
 /// Tells those that a suite starts which process holds the lock: its id and when it began.

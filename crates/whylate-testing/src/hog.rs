@@ -52,10 +52,7 @@ fn a_hog_ends_with_a_test_that_panics() {
     use crate::{needs, program};
 
     let _alone = program::alone();
-    let Some(cpus) = needs::cpus(1) else { return };
-    if !needs::root() {
-        return;
-    }
+    let Some(cpus) = needs::cpus(1).filter(|_| needs::real_time()) else { return };
     let pace = Pace { burst: Duration::from_millis(4), between: Duration::from_millis(40) };
     // Threads of this process that have the hog's name.
     let hogs = || {

@@ -8,21 +8,10 @@ use std::path::{Path, PathBuf};
 
 use whylate_host::procfs::Steal;
 use whylate_model::CpuId;
-pub use whylate_suite::{absent, missing, say};
+pub use whylate_suite::{absent, missing, spoilt};
 use whylate_sys::capability::{self, Cap};
 use whylate_sys::tracefs::Tracefs;
 use whylate_sys::{affinity, sched};
-
-/// Says that a test is left out for want of something that no machine is bound to have.
-pub fn left_out(reason: &str) {
-    say(&format!("skipped: {reason}"));
-}
-
-/// Says that the host or others spoilt every run of a test, by evidence: nothing was missing, nothing
-/// is claimed, and nothing fails.
-pub fn spoilt(reason: &str) {
-    say(&format!("no claim: {reason}"));
-}
 
 /// Root, for what only root may do.
 pub fn root() -> bool {
@@ -69,8 +58,28 @@ pub fn cpus(count: usize) -> Option<Vec<CpuId>> {
 
 #[test]
 fn more_cpus_than_there_are_leave_a_test_out_also_where_nothing_may_be_missing() {
-    assert_eq!(cpus(usize::MAX), None);
+    const WITHIN: &str = "WHYLATE_TEST_MORE_CPUS";
+    if std::env::var_os(WITHIN).is_some() {
+        assert_eq!(cpus(usize::MAX), None);
+        return;
+    }
     assert_eq!(cpus(1).map(|all| all.is_empty()), Some(false));
+    // In a process of its own, for which nothing may be missing; what it leaves out is none of a suite's.
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", std::thread::current().name().unwrap()]).env(WITHIN, "1");
+    child.env("WHYLATE_TESTS_REQUIRE", "everything").env_remove(whylate_suite::LEFT_OUT);
+    let output = child.output().unwrap();
+    let [out, err] = [&output.stdout, &output.stderr].map(|of| String::from_utf8_lossy(of));
+    assert!(out.contains("1 passed") && err.contains("skipped: this test needs "), "{out}{err}");
+}
+
+/// The CPU time of each thread, `/proc/PID/task/TID/schedstat`: an option of the kernel's build.
+pub fn times_of_threads() -> bool {
+    let is_there = Path::new("/proc/thread-self/schedstat").exists();
+    if !is_there {
+        absent("this kernel tells no CPU time of threads: it is built without CONFIG_SCHED_INFO");
+    }
+    is_there
 }
 
 /// Does this kernel lack what a port needs? Says so. Sockets of `AF_XDP` are an option of its build.

@@ -75,8 +75,13 @@ fn end_what_was_started_by(pid: u32) {
     }
 }
 
-/// Processes that threads of this one started.
+/// Processes that threads of this one started. That the kernel lists them is an option of its build; elsewhere each
+/// process is asked for its parent.
 fn children(pid: u32) -> Vec<whylate_model::Pid> {
+    if Path::new("/proc/thread-self/children").exists() { listed(pid) } else { by_parent(pid) }
+}
+
+fn listed(pid: u32) -> Vec<whylate_model::Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let of = |task: std::fs::DirEntry| {
         let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -84,6 +89,29 @@ fn children(pid: u32) -> Vec<whylate_model::Pid> {
         numbers.map(whylate_model::Pid).collect::<Vec<_>>()
     };
     tasks.flat_map(of).collect()
+}
+
+fn by_parent(pid: u32) -> Vec<whylate_model::Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |of: &i32| {
+        // It may have ended since. Behind its name, which may hold anything, stand its state and its parent.
+        let told = std::fs::read_to_string(format!("/proc/{of}/stat")).unwrap_or_default();
+        let parent = told.rsplit(") ").next().and_then(|rest| rest.split_whitespace().nth(1));
+        parent.and_then(|parent| parent.parse().ok()) == Some(pid)
+    };
+    numbers.filter(is_child).map(whylate_model::Pid).collect()
+}
+
+#[test]
+fn children_are_found_by_their_parent_where_the_kernel_lists_none() {
+    let sleep = || Started(Command::new("sleep").arg("600").spawn().unwrap());
+    let both = [sleep(), sleep()].map(|of| (of.0.id() as i32, of));
+    let own = by_parent(std::process::id());
+    assert!(both.iter().all(|(pid, _)| own.contains(&whylate_model::Pid(*pid))), "{own:?}");
+    assert!(!own.contains(&whylate_model::Pid(std::process::id() as i32)));
+    // Nobody else starts any below one of them.
+    assert!(both.iter().all(|(pid, _)| by_parent(*pid as u32).is_empty()));
 }
 
 #[test]

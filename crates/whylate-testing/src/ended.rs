@@ -108,11 +108,18 @@ fn is_by_noise(reason: &str, run: &Run) -> bool {
 /// Did a busy machine let the client's own requests leave late, or hold replies until too late? What is lost
 /// must have been counted.
 fn is_of_late_requests(reason: &str, run: &Run) -> bool {
-    run.flows.iter().any(|flow| {
-        let late = format!("the send delay of {} (p", flow.name);
-        let (lost, sent) = (flow.packets.lost, flow.packets.sent);
-        let unanswered = format!("{lost} of {sent} requests of {} got no reply", flow.name);
-        reason.starts_with(&late) || lost > 0 && reason.starts_with(&unanswered)
+    let of_flow = |flow: &Flow| (flow.name.clone(), flow.packets);
+    let rows = run.backends.iter().flat_map(|of| &of.rows);
+    let of_backends =
+        rows.filter_map(|of| Some((of.backend.clone(), of.measured.as_ref()?.packets)));
+    run.flows.iter().map(of_flow).chain(of_backends).any(|(name, packets)| {
+        let sent = packets.sent;
+        let unanswered = |count: u64, what: &str| {
+            count > 0 && reason.starts_with(&format!("{count} of {sent} requests of {name} {what}"))
+        };
+        reason.starts_with(&format!("the send delay of {name} (p"))
+            || unanswered(packets.lost, "got no reply")
+            || unanswered(packets.answered_too_late(), "were answered after the timeout")
     })
 }
 

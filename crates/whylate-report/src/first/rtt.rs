@@ -191,15 +191,15 @@ pub(super) fn capital(what: &'static str) -> Told {
     Told::of(super::trusted::upper(what))
 }
 
-/// How many requests nobody answered, or none before they were given up.
+/// How many requests nobody answered, or not before they were given up.
 pub(super) fn lost(of: &Packets) -> Sentence {
-    let lost = |lost: u64| sentence![Value::Count(lost), " lost"];
-    let late = |late: u64| sentence![Value::Count(late), " answered after the timeout"];
-    match (of.lost, of.answered_too_late()) {
-        (0, 0) => "none lost".into(),
-        (some, 0) => lost(some),
-        (0, some) => late(some),
-        (some, more) => sentence![lost(some), ", ", late(more)],
+    let lost = match of.lost {
+        0 => "none lost".into(),
+        lost => sentence![Value::Count(lost), " lost"],
+    };
+    match of.answered_too_late() {
+        0 => lost,
+        late => sentence![lost, ", ", Value::Count(late), " answered after the timeout"],
     }
 }
 

@@ -289,6 +289,6 @@ fn requests_answered_after_the_timeout_are_no_requests_without_loss() {
     };
     assert_eq!(told(0, 0), "none lost");
     assert_eq!(told(100, 100), "100 lost");
-    assert_eq!(told(0, 230), "230 answered after the timeout");
+    assert_eq!(told(0, 230), "none lost, 230 answered after the timeout");
     assert_eq!(told(100, 330), "100 lost, 230 answered after the timeout");
 }

@@ -219,7 +219,7 @@ pub(crate) fn holds(run: &Run, text: &str) {
             let text = text.join(" ").replace(',', "");
             let lost = if packets.lost == 0 { "none".to_owned() } else { packets.lost.to_string() };
             let late = packets.answered_too_late();
-            let late = (late > 0).then(|| format!(", {late} answered after the timeout"));
+            let late = (late > 0).then(|| format!(" {late} answered after the timeout"));
             let told = format!("{lost} lost{}", late.unwrap_or_default());
             assert!(text.contains(&told), "{told}: {text}");
         }

@@ -285,7 +285,7 @@ pub(super) fn latency(run: &Run, style: Style) -> Table {
         // Of the others the first alone: `--full` has all of them.
         for (series, what) in known.take(if at == 0 { 3 } else { 1 }) {
             // Flows that were added up have one row together.
-            if !rows.iter().any(|(_, of)| of.name == series.name) {
+            if !run.is_merged() || !rows.iter().any(|(_, of)| of.name == series.name) {
                 rows.push((of_flow(what), series));
             }
         }

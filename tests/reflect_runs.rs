@@ -88,7 +88,12 @@ fn a_server_that_is_told_to_end_leaves_a_run_that_a_report_opens() {
         }
         let first = program::as_used(["report"]).arg(&directory).output().unwrap();
         let first = said(&first);
-        assert!(first.contains("Answered 400 requests from 2 clients in "), "{first}");
+        assert!(
+            first.contains(
+                "Answered 400 requests from 2 clients; none was refused; it listened for "
+            ),
+            "{first}"
+        );
         assert!(first.contains(" whylate report ") && first.lines().count() < 24, "{first}");
         let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
         assert!(page.contains("What was reflected") && page.contains("residence"));

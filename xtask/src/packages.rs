@@ -57,6 +57,8 @@ fn is_name(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -94,17 +96,22 @@ mod tests {
         Ok(std::fs::set_permissions(file, PermissionsExt::from_mode(0o755))?)
     }
 
+    /// A folder of programs of which none installs anything, the script, and the file in which what was tried stands.
+    fn without_packages(home: &Path) -> Result<[PathBuf; 3]> {
+        let paths = ["bin", "install-test-tools.sh", "log"].map(|of| home.join(of));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        std::fs::copy(root.join(SCRIPT), &paths[1])?;
+        executable(&home.join("get-guest.sh"), "exit 0")?;
+        let refuses = "echo \"$@\" >> \"$LOG\"; exit 100";
+        programs(&paths[0], &[("apt-get", refuses), ("id", "echo 0"), ("sleep", "exit 0")])?;
+        Ok(paths)
+    }
+
     #[test]
     fn what_cannot_be_installed_is_tried_three_times_and_is_an_error_by_name_where_ci_is_set()
     -> Result<()> {
         let home = tempfile::tempdir()?;
-        let [bin, script, log] =
-            ["bin", "install-test-tools.sh", "log"].map(|of| home.path().join(of));
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        std::fs::copy(root.join(SCRIPT), &script)?;
-        executable(&home.path().join("get-guest.sh"), "exit 0")?;
-        let refuses = "echo \"$@\" >> \"$LOG\"; exit 100";
-        programs(&bin, &[("apt-get", refuses), ("id", "echo 0"), ("sleep", "exit 0")])?;
+        let [bin, script, log] = without_packages(home.path())?;
         for (ci, status) in [(Some("true"), 1), (None, 0)] {
             let mut command = std::process::Command::new("/bin/sh");
             command.arg(&script).env_remove("CI").envs(ci.map(|value| ("CI", value)));
@@ -132,13 +139,7 @@ mod tests {
     #[test]
     fn a_full_place_of_temporary_files_is_named_before_anything_is_installed() -> Result<()> {
         let home = tempfile::tempdir()?;
-        let [bin, script, log] =
-            ["bin", "install-test-tools.sh", "log"].map(|of| home.path().join(of));
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        std::fs::copy(root.join(SCRIPT), &script)?;
-        executable(&home.path().join("get-guest.sh"), "exit 0")?;
-        let refuses = "echo \"$@\" >> \"$LOG\"; exit 100";
-        programs(&bin, &[("apt-get", refuses), ("id", "echo 0"), ("sleep", "exit 0")])?;
+        let [bin, script, log] = without_packages(home.path())?;
         // What is left of each place, and the place that is named.
         let [enough, full] = ["9 9 65536 9%", "9 9 65535 9%"]
             .map(|row| format!("echo head; echo \"none {row} $2\""));

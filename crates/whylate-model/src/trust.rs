@@ -325,6 +325,12 @@ fn of_backends(run: &Run, trust: &mut Trust) {
     }
 }
 
+/// Are requests of this series among those that are told as unanswered?
+fn has_unanswered(run: &Run, series: &str) -> bool {
+    let is_told = |of: &Packets| of.lost > 0 || of.answered_too_late() > 0;
+    run.flows.iter().any(|flow| flow.has_series(series) && is_told(&flow.packets))
+}
+
 /// Requests that nobody answered in time, and requests that the client itself sent late.
 fn requests(flow: &Flow, run: &Run, trust: &mut Trust) {
     let packets = flow.packets;
@@ -459,8 +465,10 @@ fn too_few(run: &Run, trust: &mut Trust) {
     }
     for (series, label) in measured::headlines(run) {
         let at = series.quantiles.iter().find(|of| (of.percent - HEADLINE).abs() < 1e-9);
-        // That it lies among requests that were given up is no fault of the sample, and is told of them.
-        let given_up = series.censored.is_some_and(|of| of.count > 0) && at.is_some_and(is_enough);
+        // That it lies among requests nobody answered in time is no fault of the sample where those are told.
+        let given_up = series.censored.is_some_and(|of| of.count > 0)
+            && at.is_some_and(is_enough)
+            && has_unanswered(run, &series.name);
         let is_bounded = at.is_some_and(|of| of.value.is_some() && of.high.is_some());
         if series.n > 0 && !is_bounded && !given_up {
             let label = of_either(label);

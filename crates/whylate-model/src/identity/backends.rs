@@ -55,8 +55,10 @@ mod tests {
         let mut other = run.clone();
         let asked = &mut other.backends.as_mut().unwrap().asked;
         (asked.per_second, asked.bytes) = (Some(1_000.0), 1_400);
+        "poisson".clone_into(&mut asked.arrivals);
         let expected = [
             (Component::Size, "64 bytes".to_owned(), "1400 bytes".to_owned()),
+            (Component::Arrivals, "constant".to_owned(), "poisson".to_owned()),
             (Component::Rate, "2000/s".to_owned(), "1000/s".to_owned()),
         ];
         assert_eq!(differing(&run, &other), expected);

@@ -1,6 +1,7 @@
 //! A run as reports show it: time without a kernel event is the hypervisor's where the steal time that was
-//! counted bears that out, the firmware's where the interrupts that it took do, and nobody's else; threads of other processes go with those; and what is stored in
-//! words that reports do not use is told in those that they do.
+//! counted bears that out, the firmware's where the interrupts that it took do, and nobody's else; threads of
+//! other processes go with those; and what is stored in words that reports do not use is told in those that
+//! they do.
 
 use std::collections::BTreeMap;
 

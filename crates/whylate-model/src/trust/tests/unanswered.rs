@@ -41,6 +41,11 @@ fn requests_answered_after_the_timeout_count_with_those_that_got_no_reply() {
         (of.value, of.high, of.n_eff) = (None, None, 1_000.0);
     }
     assert_eq!(said(&run), [(Level::Poor, told.to_owned())]);
+    // Of requests that were never sent it does not say why.
+    let unbounded = "1000 samples of response time do not bound p99";
+    let mut unsent = run.clone();
+    unsent.flows[0].packets = Packets { never_sent: 230, ..received };
+    assert_eq!(said(&unsent), [(Level::Limited, unbounded.to_owned())]);
     // Neither alone is more than a headline bears; together they are.
     run.flows[0].packets = Packets { given_up: 12, lost: 6, received: 994, ..received };
     let both = ["got no reply (0.6%)", "were answered after the timeout (0.6%)"];
